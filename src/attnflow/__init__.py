@@ -1,0 +1,62 @@
+"""attnflow: Transformers as interacting particle systems.
+
+Tokens are particles, layers are time.
+
+>>> import attnflow as af
+>>> x0 = af.initial.sphere(n=16, d=3, seed=0)
+>>> traj = af.simulate(af.SA(beta=1.0), x0, [0.0, 10.0])
+>>> traj.final.shape
+(16, 3)
+"""
+
+import os
+
+import jax
+
+if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
+    jax.config.update("jax_enable_x64", True)
+
+from attnflow import attention, initial, observe, spaces, weights
+from attnflow._version import __version__
+from attnflow.errors import IncompleteRun, InputError, Interrupted
+from attnflow.simulate import Adaptive, Fixed, Layers, Trajectory, simulate, solve
+from attnflow.systems import (
+    SA,
+    SYSTEMS,
+    USA,
+    EllipsoidAttention,
+    PostNorm,
+    PreNorm,
+    PureAttention,
+    RescaledAttention,
+    System,
+)
+from attnflow.weights import Heads
+
+__all__ = [
+    "SA",
+    "SYSTEMS",
+    "USA",
+    "Adaptive",
+    "EllipsoidAttention",
+    "Fixed",
+    "Heads",
+    "IncompleteRun",
+    "InputError",
+    "Interrupted",
+    "Layers",
+    "PostNorm",
+    "PreNorm",
+    "PureAttention",
+    "RescaledAttention",
+    "System",
+    "Trajectory",
+    "__version__",
+    "attention",
+    "initial",
+    "observe",
+    "simulate",
+    "solve",
+    "spaces",
+    "weights",
+]

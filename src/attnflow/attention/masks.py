@@ -1,0 +1,65 @@
+"""Who may attend to whom."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from attnflow.checks import is_traced
+from attnflow.errors import InputError, unknown
+
+
+class Mask(eqx.Module):
+    """Which tokens j each token i may attend to."""
+
+    @abc.abstractmethod
+    def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
+        """The rows i of the mask over n tokens: True where i may attend to j."""
+
+
+class Causal(Mask):
+    """`A_ij = 0` for j > i, as in GPT: a token sees itself and those before it.
+
+    >>> print(Causal().rows(jnp.arange(2), 3).astype(int))
+    [[1 0 0]
+     [1 1 0]]
+    """
+
+    def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
+        """True for j ≤ i."""
+        return jnp.arange(n) <= i[:, None]
+
+
+class Given(Mask):
+    """A mask that is given as a matrix of booleans."""
+
+    allowed: Bool[Array, "n n"]
+
+    def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
+        """The given rows (the last one again for padding beyond n)."""
+        return self.allowed[jnp.minimum(i, n - 1)]
+
+
+def as_mask(mask: Any) -> Mask | None:
+    """A mask from its name ("causal"), a matrix of booleans, a `Mask`, or None."""
+    if mask is None or isinstance(mask, Mask):
+        return mask
+    if isinstance(mask, str):
+        if mask != "causal":
+            raise unknown("mask", mask, ["causal"])
+        return Causal()
+    allowed = jnp.asarray(mask)
+    if allowed.ndim != 2 or allowed.shape[0] != allowed.shape[1] or allowed.dtype != bool:
+        raise InputError(
+            'mask must be "causal" or a square matrix of booleans (True: i may attend to j), but '
+            f"it has shape {allowed.shape} and dtype {allowed.dtype}."
+        )
+    if not is_traced(allowed) and not bool(np.all(np.any(allowed, axis=1))):
+        row = int(np.argmin(np.any(allowed, axis=1)))
+        raise InputError(f"mask lets token {row} attend to nobody: row {row} has no True.")
+    return Given(allowed)

@@ -1,0 +1,71 @@
+"""Checks of values at the boundary, before any work starts. Traced values pass unseen."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+import numpy as np
+
+from attnflow.errors import InputError
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether any leaf is a tracer, so that its value cannot be looked at."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def require_finite(value: Any, name: str) -> None:
+    """Refuse NaN and infinity, saying where the first one is."""
+    if value is None or is_traced(value):
+        return
+    bad = ~np.isfinite(np.asarray(value))
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = f" at index {where}" if where else ""
+        raise InputError(
+            f"{name} must be finite, but it has {int(bad.sum())} NaN or infinite "
+            f"{'entry' if bad.sum() == 1 else 'entries'}{place}."
+        )
+
+
+def require_positive(value: Any, name: str) -> None:
+    """Refuse a number that is not finite and above zero."""
+    if is_traced(value):
+        return
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu" or not np.all(np.isfinite(array) & (array > 0)):
+        raise InputError(f"{name} must be a finite number above 0, but it is {value!r}.")
+
+
+def require_count(value: Any, name: str, least: int = 1) -> int:
+    """A whole number of at least `least`, or an error."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
+
+
+def available_memory() -> int | None:
+    """Bytes of memory that a new allocation could get, where the system tells."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def require_memory(needed: float, what: str, remedy: str) -> None:
+    """Refuse work that would need more memory than there is, with the numbers."""
+    available = available_memory()
+    if available is not None and needed > available:
+        raise InputError(
+            f"{what} would need about {needed / 2**30:,.1f} GiB of memory and "
+            f"{available / 2**30:,.1f} GiB are available: {remedy}."
+        )

@@ -1,0 +1,207 @@
+"""Where tokens start. Every random start takes a seed or a key; `batch` draws several at once.
+
+>>> sphere(n=4, d=3, seed=0, batch=(2,)).shape
+(2, 4, 3)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from attnflow.checks import is_traced, require_count, require_finite, require_memory
+from attnflow.errors import InputError
+from attnflow.randomness import AnyKey, as_key
+from attnflow.spaces import unit_rows
+
+Batch = tuple[int, ...] | int
+
+
+def normalise(x: Float[ArrayLike, "*batch n d"]) -> Float[Array, "*batch n d"]:
+    """Tokens divided by their lengths: a start on the unit sphere from any non-zero tokens.
+
+    >>> print(normalise(jnp.array([[3.0, 4.0]])))
+    [[0.6 0.8]]
+    """
+    x = jnp.asarray(x)
+    require_finite(x, "x")
+    if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
+        raise InputError("x has a token at the origin, which has no direction: it cannot be normalised.")
+    return unit_rows(x)
+
+
+def gaussian(
+    n: int,
+    d: int,
+    *,
+    scale: float = 1.0,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n d"]:
+    """Independent N(0, scale²) entries."""
+    shape = _shape(n, d, batch, dtype)
+    return scale * jax.random.normal(as_key(seed, key), shape, dtype)
+
+
+def sphere(
+    n: int,
+    d: int,
+    *,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n d"]:
+    """Independent uniform tokens on the unit sphere S^{d−1}.
+
+    >>> x = sphere(n=64, d=3, seed=0)
+    >>> bool(jnp.allclose(jnp.linalg.norm(x, axis=-1), 1))
+    True
+    """
+    return unit_rows(gaussian(n, d, seed=seed, key=key, batch=batch, dtype=dtype))
+
+
+def hemisphere(
+    n: int,
+    d: int,
+    *,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n d"]:
+    """Uniform tokens on the open half of the sphere where the last coordinate is positive (L6.4).
+
+    >>> bool((hemisphere(n=9, d=3, seed=0)[:, -1] > 0).all())
+    True
+    """
+    x = sphere(n, d, seed=seed, key=key, batch=batch, dtype=dtype)
+    return x.at[..., -1].set(jnp.abs(x[..., -1]))
+
+
+def orthogonal(
+    n: int,
+    d: int,
+    *,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n d"]:
+    """A random orthonormal set of n ≤ d tokens, the start of T6.8.
+
+    >>> x = orthogonal(n=3, d=5, seed=0)
+    >>> bool(jnp.allclose(x @ x.T, jnp.eye(3)))
+    True
+    """
+    if require_count(n, "n") > require_count(d, "d"):
+        raise InputError(f"n = {n} orthogonal tokens need d ≥ n, but d = {d}.")
+    G = gaussian(n, d, seed=seed, key=key, batch=batch, dtype=dtype)
+    Q, R = jnp.linalg.qr(jnp.swapaxes(G, -1, -2))
+    signs = jnp.sign(jnp.diagonal(R, axis1=-2, axis2=-1))
+    return jnp.swapaxes(Q * signs[..., None, :], -1, -2)
+
+
+def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
+    """n equally spaced tokens on the unit circle: an unstable equilibrium of SA.
+
+    >>> print(circle(4).round(12) + 0.0)
+    [[ 1.  0.]
+     [ 0.  1.]
+     [-1.  0.]
+     [ 0. -1.]]
+    """
+    angles = 2 * jnp.pi * jnp.arange(require_count(n, "n")) / n
+    return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1).astype(dtype)
+
+
+def cube(
+    n: int,
+    d: int,
+    *,
+    side: float = 10.0,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n d"]:
+    """Independent uniform tokens in the cube [−side/2, side/2]^d; [E] uses [−5, 5]^d."""
+    shape = _shape(n, d, batch, dtype)
+    return jax.random.uniform(
+        as_key(seed, key), shape, dtype, minval=-side / 2, maxval=side / 2
+    )
+
+
+def clustered(
+    n: int,
+    d: int,
+    *,
+    clusters: int = 3,
+    spread: float = 0.1,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n d"]:
+    """Tokens on the sphere around `clusters` uniform centres, token i near centre i mod clusters.
+
+    >>> clustered(n=6, d=2, clusters=2, spread=0.0, seed=0).shape
+    (6, 2)
+    """
+    at, around = jax.random.split(as_key(seed, key))
+    centres = sphere(require_count(clusters, "clusters"), d, key=at, batch=batch, dtype=dtype)
+    noise = gaussian(n, d, scale=spread, key=around, batch=batch, dtype=dtype)
+    return unit_rows(centres[..., jnp.arange(n) % clusters, :] + noise)
+
+
+def sinusoidal(n: int, d: int, *, M: float = 1e4, dtype: Any = float) -> Float[Array, "n d"]:
+    """Sinusoidal positional encodings ([P] Remark 3.2), to be added to tokens.
+
+        p_{k,2i} = sin(k M^{−2i/d}),   p_{k,2i+1} = cos(k M^{−2i/d})
+
+    >>> print(sinusoidal(2, 2).round(3))
+    [[0.    1.   ]
+     [0.841 0.54 ]]
+    """
+    position = jnp.arange(require_count(n, "n"))[:, None]
+    i = jnp.arange(require_count(d, "d"))[None, :]
+    angles = position * M ** (-(i - i % 2) / d)
+    return jnp.where(i % 2 == 0, jnp.sin(angles), jnp.cos(angles)).astype(dtype)
+
+
+def concatenated(
+    x: Float[ArrayLike, "*batch n d"], p: Float[ArrayLike, "n e"]
+) -> Float[Array, "*batch n d+e"]:
+    """Tokens with their positional encodings appended ([P] Remark 3.2): dimension d + e.
+
+    >>> concatenated(jnp.ones((4, 3)), sinusoidal(4, 2)).shape
+    (4, 5)
+    """
+    x, p = jnp.asarray(x), jnp.asarray(p)
+    if x.shape[-2] != p.shape[-2]:
+        raise InputError(f"x has {x.shape[-2]} tokens, but p has {p.shape[-2]} positions.")
+    return jnp.concatenate([x, jnp.broadcast_to(p.astype(x.dtype), (*x.shape[:-1], p.shape[-1]))], -1)
+
+
+STARTS: dict[str, Callable[..., Any]] = {
+    start.__name__: start  # type: ignore[attr-defined]
+    for start in (gaussian, sphere, hemisphere, orthogonal, circle, cube, clustered)
+}
+"""The starts by name, as specs call them."""
+
+
+def _shape(n: int, d: int, batch: Batch, dtype: Any) -> tuple[int, ...]:
+    batch = batch if isinstance(batch, tuple) else (batch,)
+    sizes = tuple(require_count(b, "batch") for b in batch)
+    shape = (*sizes, require_count(n, "n"), require_count(d, "d"))
+    needed = 2 * math.prod(shape) * np.dtype(dtype).itemsize
+    require_memory(needed, f"a start of shape {shape}", "take fewer tokens or a smaller batch")
+    return shape

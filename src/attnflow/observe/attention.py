@@ -1,0 +1,31 @@
+"""The self-attention matrix of a system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from attnflow.errors import InputError
+from attnflow.systems import System
+
+
+def attention(
+    system: System,
+    x: Float[ArrayLike, "n d"],
+    t: Any = 0.0,
+    masses: Float[ArrayLike, " n"] | None = None,
+) -> Float[Array, "*heads n n"]:
+    """The weights A_ij that multiply `V x_j`: (n, n), or (H, n, n) with several heads.
+
+    >>> import attnflow as af
+    >>> P = attention(af.SA(beta=0.0), jnp.eye(2))
+    >>> print(P)
+    [[0.5 0.5]
+     [0.5 0.5]]
+    """
+    if not hasattr(system, "attention"):
+        raise InputError(f"{type(system).__name__} has no attention matrix.")
+    m = None if masses is None else jnp.asarray(masses)
+    return system.attention(t, jnp.asarray(x), m)

@@ -1,0 +1,240 @@
+"""The host-side driver: checks, batches, progress, cancelling, and what is left when a run fails."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from attnflow.checks import is_traced
+from attnflow.errors import IncompleteRun, Interrupted
+from attnflow.simulate import inputs
+from attnflow.simulate.methods import Method
+from attnflow.simulate.solve import Problem, Save, Standing, solve
+from attnflow.simulate.trajectory import Trajectory
+from attnflow.systems import System
+
+CHUNK_WORK = 4e9
+"""About this many multiplications between two looks at the clock: about a second."""
+
+
+def simulate(
+    system: System,
+    x0: Any,
+    ts: Any,
+    *,
+    method: Method | None = None,
+    masses: Any = None,
+    save: Save | None = None,
+    key: Any = None,
+    progress: bool = False,
+) -> Trajectory:
+    """Run a system from x0 and keep its states at the times ts.
+
+    Arguments:
+        system: what to run, for example `SA(beta=4.0)`.
+        x0: the tokens at ts[0], shape (n, d). Leading axes are a batch, each member with its own
+            step sizes. An earlier `Trajectory` is continued from where it ended. The dtype of x0
+            (float64 or float32) is that of the result.
+        ts: increasing times, of which the first is the start.
+        method: `Adaptive()` (the default), `Fixed(dt)` or `Layers(dt)`.
+        masses: the masses of the tokens, (n,) or (*batch, n); all 1 by default.
+        save: keep `save(t, x)` at each time instead of the states, for example an energy. The
+            function is compiled in: pass the same one again to compile only once.
+        key: for systems that draw random numbers as they run; the others do not look at it.
+        progress: show a bar, under jit too.
+
+    Under jit, grad or vmap (when an argument is traced) values cannot be checked and the run is
+    one piece. Otherwise it goes in chunks of steps: Ctrl-C raises `Interrupted` and a run that
+    cannot go on raises `IncompleteRun`, both with the part that was reached.
+
+    >>> import attnflow as af
+    >>> x0 = af.initial.sphere(n=16, d=3, seed=0)
+    >>> traj = af.simulate(af.SA(beta=1.0), x0, [0.0, 5.0, 20.0])
+    >>> traj.xs.shape
+    (3, 16, 3)
+    >>> bool(af.observe.overlaps(traj.final).min() > 0.999)
+    True
+    """
+    inputs.check_system(system)
+    method = inputs.check_method(method, system)
+    if isinstance(x0, Trajectory):
+        inputs.check_continued(x0, ts, masses)
+        x0, masses = x0.final, x0.masses
+    x = inputs.check_start(system, x0)
+    times = inputs.check_times(ts, x.dtype)
+    m = inputs.check_masses(masses, x.shape, x.dtype)
+    traced = is_traced((system, x, times, m, method))
+    if not is_traced(times):
+        method.check(system, np.asarray(ts, dtype=float))
+    inputs.check_memory(system, x, len(times), save is None)
+
+    batch = x.shape[:-2]
+    x = x.reshape(math.prod(batch), *x.shape[-2:])
+    each = None if m is None else jnp.broadcast_to(m, (*batch, m.shape[-1])).reshape(x.shape[:2])
+    if traced:
+        kept, final, at = _in_one(system, x, times, each, method, save, progress)
+    else:
+        try:
+            kept, final, at = _Run(Problem(system, method, times, save)).all(x, each, progress)
+        except _Stopped as stop:
+            raise stop.error(_gathered(system, method, m, batch, *stop.reached)) from None
+    return _gathered(system, method, m, batch, times, kept, final, at)
+
+
+def _in_one(
+    system: System,
+    x: Array,
+    ts: Array,
+    masses: Array | None,
+    method: Method,
+    save: Save | None,
+    progress: bool,
+) -> tuple[Any, Any, Standing]:
+    """The traced way: one vmapped `solve`."""
+
+    def one(x: Array, masses: Array | None) -> tuple[Any, Any, Standing]:
+        return solve(system, x, ts, method=method, masses=masses, save=save, progress=progress)
+
+    return jax.vmap(one)(x, masses)
+
+
+def _gathered(
+    system: System,
+    method: Method,
+    masses: Any,
+    batch: tuple[int, ...],
+    ts: Array,
+    kept: Any,
+    final: Any,
+    at: Standing,
+) -> Trajectory:
+    """A trajectory with the batch axes that x0 had."""
+
+    def shaped(a: Array) -> Array:
+        return a.reshape(*batch, *a.shape[1:])
+
+    return Trajectory(
+        ts=ts,
+        xs=jax.tree.map(shaped, kept),
+        final=jax.tree.map(shaped, final),
+        masses=masses,
+        steps=shaped(at.accepted),
+        rejected=shaped(at.rejected),
+        system=system,
+        method=method,
+    )
+
+
+class _Stopped(Exception):
+    """A run ended early, with what it had reached."""
+
+    def __init__(self, kind: type[IncompleteRun] | type[Interrupted], why: str, reached: tuple):
+        super().__init__(why)
+        self.kind, self.why, self.reached = kind, why, reached
+        self.time = float(np.min(reached[3].t))
+
+    def error(self, trajectory: Trajectory) -> IncompleteRun | Interrupted:
+        return self.kind(self.why, time=self.time, trajectory=trajectory)
+
+
+class _Run:
+    """The concrete way: chunk after chunk of steps, for a batch of starts."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+
+    def all(self, x: Array, masses: Array | None, progress: bool) -> tuple[Any, Any, Standing]:
+        """Every chunk, to the end or to an error."""
+        t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
+        steps = self._chunk(x)
+        limit = self.problem.method.steps_limit(self.problem.ts)
+        at = _begin(self.problem, x, masses)
+        bar = _bar(progress)
+        try:
+            while float(jnp.min(at.t)) < t1:
+                at = _advance(self.problem, at, steps)
+                bar.update(100 * (float(jnp.mean(at.t)) - t0) / (t1 - t0) - bar.n)
+                self._look(at, limit)
+        except KeyboardInterrupt:
+            why = f"interrupted at t = {float(jnp.min(at.t)):g} of {t1:g}"
+            raise _Stopped(Interrupted, why, self._reached(at)) from None
+        finally:
+            bar.close()
+        return at.kept, _final(self.problem, at), at
+
+    def _chunk(self, x: Array) -> int:
+        """Steps in a chunk: a power of 4, so that few sizes are compiled."""
+        members, n, d = x.shape
+        heads = getattr(getattr(self.problem.system, "heads", None), "count", None) or 1
+        work = self.problem.method.stages * members * heads * n * (n + d) * (2 * d + 20)
+        return int(4 ** np.clip(np.floor(np.log(CHUNK_WORK / work) / np.log(4)), 0, 6))
+
+    def _look(self, at: Standing, limit: int) -> None:
+        """Stop a run that cannot go on."""
+        finite = np.asarray(_finite(at.y))
+        failed = np.asarray(at.failed)
+        spent = np.asarray(at.accepted + at.rejected) >= limit
+        stuck = ~finite | failed | (spent & (np.asarray(at.t) < float(self.problem.ts[-1])))
+        if not stuck.any():
+            return
+        i = int(np.argmax(stuck))
+        t, dt = float(at.t[i]), float(at.dt[i])
+        who = f"run {i} of the batch" if len(stuck) > 1 else "the run"
+        if not finite[i]:
+            why = f"the state of {who} is no longer finite: tokens ran away. Take a smaller dt, "
+            why += "or look at x through RescaledAttention"
+        elif failed[i]:
+            why = f"the steps of {who} collapsed to {dt:.1e}: the velocity is nearly "
+            why += "discontinuous there (an almost-hard maximum). Use Fixed(dt), a looser rtol, "
+            why += "or stop earlier"
+        else:
+            why = f"{who} used up its {limit} steps; the next would be {dt:.1e} long. Raise "
+            why += "max_steps, use a looser rtol, or stop earlier"
+        message = f"{self.problem.method} reached t = {t:g} of {float(self.problem.ts[-1]):g}: "
+        message += f"{why}. What was reached is in this error's .trajectory."
+        raise _Stopped(IncompleteRun, message, self._reached(at))
+
+    def _reached(self, at: Standing) -> tuple[Array, Any, Any, Standing]:
+        """The save times that some member reached, what it kept there, and the last states."""
+        finite = np.asarray(_finite(at.y))
+        count = int(np.max(np.where(finite, np.asarray(at.count), 0)))
+        count = max(count, 1)
+        kept = jax.tree.map(lambda a: a[:, :count], at.kept)
+        return self.problem.ts[:count], kept, _final(self.problem, at), at
+
+
+@eqx.filter_jit
+def _begin(problem: Problem, x: Array, masses: Array | None) -> Standing:
+    return jax.vmap(problem.begin)(x, masses)
+
+
+@eqx.filter_jit
+def _advance(problem: Problem, at: Standing, steps: int) -> Standing:
+    def one(at: Standing) -> Standing:
+        return problem.advance(at, steps, diffrax.ForwardMode(), diffrax.NoProgressMeter())
+
+    return jax.vmap(one)(at)
+
+
+@eqx.filter_jit
+def _final(problem: Problem, at: Standing) -> Any:
+    return jax.vmap(problem.final)(at)
+
+
+def _finite(y: Any) -> Array:
+    leaves = [jnp.isfinite(a).reshape(len(a), -1).all(axis=1) for a in jax.tree.leaves(y)]
+    return jnp.stack(leaves).all(axis=0)
+
+
+def _bar(shown: bool) -> Any:
+    from tqdm.auto import tqdm
+
+    layout = "{percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
+    return tqdm(total=100, bar_format=layout, disable=not shown, leave=False)

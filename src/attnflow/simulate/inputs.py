@@ -1,0 +1,121 @@
+"""The checks of `simulate`, before any work starts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from attnflow.checks import is_traced, require_finite, require_memory
+from attnflow.errors import InputError
+from attnflow.simulate.methods import Adaptive, Layers, Method
+from attnflow.simulate.trajectory import Trajectory
+from attnflow.systems import Map, System
+
+
+def check_system(system: Any) -> None:
+    """A system must be an instance, not a class or something else."""
+    if not isinstance(system, System):
+        hint = "call it first, as in SA(beta=4.0)" if isinstance(system, type) else "see SYSTEMS"
+        raise InputError(f"system must be a System such as SA(beta=4.0), not {system!r}: {hint}.")
+
+
+def check_method(method: Any, system: System) -> Method:
+    """The method, or the default of the system."""
+    if method is None:
+        return Layers() if isinstance(system, Map) else Adaptive()
+    if not isinstance(method, Method):
+        raise InputError(
+            f"method must be Adaptive(), Fixed(dt) or Layers(dt), not {method!r}."
+        )
+    return method
+
+
+def check_times(ts: Any, dtype: Any) -> Array:
+    """Save times: at least two, finite, increasing."""
+    if not is_traced(ts):
+        try:
+            ts = np.asarray(ts, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"ts must be increasing times, not {ts!r}.") from None
+    if ts.ndim != 1 or len(ts) < 2:
+        raise InputError(
+            f"ts must be a list of at least two times (the start and the end), but its shape is "
+            f"{ts.shape}."
+        )
+    require_finite(ts, "ts")
+    if not is_traced(ts):
+        cast = ts.astype(dtype)
+        late = np.flatnonzero(np.diff(cast) <= 0)
+        if late.size:
+            i = int(late[0])
+            raise InputError(
+                f"ts must increase, but ts[{i + 1}] = {ts[i + 1]:g} is not after "
+                f"ts[{i}] = {ts[i]:g} (in {np.dtype(dtype)})."
+            )
+    return jnp.asarray(ts, dtype=dtype)
+
+
+def check_start(system: System, x0: Any) -> Array:
+    """The tokens: an array (*batch, n, d), finite, in the system's space."""
+    try:
+        x = jnp.asarray(x0)
+    except (TypeError, ValueError):
+        raise InputError(f"x0 must be an array of tokens (n, d), not {type(x0).__name__}.") from None
+    if x.ndim < 2 or 0 in x.shape:
+        raise InputError(
+            f"x0 must have shape (n, d), one row for each token, or (*batch, n, d), but its shape "
+            f"is {x.shape}."
+        )
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        if not jnp.issubdtype(x.dtype, jnp.integer):
+            raise InputError(f"x0 must hold real numbers, but its dtype is {x.dtype}.")
+        x = x.astype(float)
+    require_finite(x, "x0")
+    system.check_start(x)
+    return system.space.admit(x)
+
+
+def check_masses(masses: Any, shape: tuple[int, ...], dtype: Any) -> Array | None:
+    """Masses m_j > 0: one for each token, the same for all members of a batch or each its own."""
+    if masses is None:
+        return None
+    m = jnp.asarray(masses)
+    if m.shape not in (shape[-2:-1], shape[:-1]):
+        raise InputError(
+            f"masses must have shape {shape[-2:-1]}, one for each token, but it is {m.shape}."
+        )
+    require_finite(m, "masses")
+    if not is_traced(m) and not bool(np.all(np.asarray(m) > 0)):
+        raise InputError("masses must be positive.")
+    return m.astype(dtype)
+
+
+def check_continued(earlier: Trajectory, ts: Any, masses: Any) -> None:
+    """A continued run starts when the earlier one ended, with its masses."""
+    if masses is not None:
+        raise InputError("masses come with the earlier trajectory: leave them out to continue it.")
+    if is_traced((earlier.ts, ts)) or np.ndim(ts) != 1 or not np.size(ts):
+        return
+    end, start = float(earlier.ts[-1]), float(np.asarray(ts).ravel()[0])
+    if not math.isclose(end, start, rel_tol=1e-6, abs_tol=1e-12):
+        raise InputError(
+            f"ts[0] = {start:g}, but the earlier trajectory ends at {end:g}: a run is continued "
+            "from where it ended."
+        )
+
+
+def check_memory(system: System, x: Array, T: int, saves_states: bool) -> None:
+    """The states that are kept (twice, while they are gathered) and the scores must fit."""
+    size = x.dtype.itemsize
+    members = math.prod(x.shape[:-2])
+    kept = 2 * T * x.size * size if saves_states else 0
+    scores = 3 * members * system.scores_held(x.shape[-2]) * size
+    require_memory(
+        kept + scores + 20 * x.size * size,
+        f"this run (n = {x.shape[-2]}, d = {x.shape[-1]}, {members} members, {T} save times)",
+        "save fewer times, keep an observable with save=fn, or leave the backend to attnflow",
+    )

@@ -1,0 +1,256 @@
+"""How to integrate: to a tolerance, with a fixed step, or layer by layer."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix
+from jaxtyping import Array, Float
+
+from attnflow.checks import is_traced, require_count, require_positive
+from attnflow.errors import InputError, unknown
+from attnflow.simulate.stepping import RK4, LayerStep, Resumable, Retracted
+from attnflow.systems import Map, System
+
+MAX_STEPS = 100_000
+
+
+class Pieces(NamedTuple):
+    """What diffrax needs to know, and the coordinates in which it works."""
+
+    term: diffrax.AbstractTerm
+    solver: Retracted | LayerStep
+    controller: Resumable
+    dt0: Any
+    encode: Callable[[Any, Any], Any]
+    decode: Callable[[Any, Any], Any]
+
+
+class Method(eqx.Module):
+    """A way to go from one time to the next."""
+
+    @abc.abstractmethod
+    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+        """The parts of the integration, for a state like y."""
+
+    @abc.abstractmethod
+    def steps_limit(self, ts: Any) -> int:
+        """The number of steps after which the run gives up."""
+
+    @property
+    @abc.abstractmethod
+    def stages(self) -> int:
+        """How many velocities (or layers) a step evaluates."""
+
+    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
+        """Raise an error if this method cannot run the system at these times."""
+        if isinstance(system, Map):
+            raise InputError(
+                f"method must be Layers(dt) for {type(system).__name__}, which is a map in time "
+                f"and has no velocity; it is {self!r}."
+            )
+
+    def _continuous(self, system: System, masses: Any, solver: Any, controller: Any, dt0: Any) -> Pieces:
+        def velocity(t: Any, y: Any, latest: Any) -> Any:
+            return system.flow(t if latest is None else jnp.minimum(t, latest), y, masses)
+
+        return Pieces(
+            term=diffrax.ODETerm(velocity),
+            solver=Retracted(solver, system),
+            controller=Resumable(controller, system.breaks if dt0 is None else ()),
+            dt0=dt0,
+            encode=system.encode,
+            decode=lambda t, y: system.decode(t, system.retract(y)),
+        )
+
+
+class Adaptive(Method):
+    """Error-controlled steps: the local error of every coordinate stays below `atol + rtol |x|`.
+
+    `solver` is "dopri8" (order 8, the default: fewest evaluations at tight tolerances) or
+    "tsit5" (order 5: cheaper when rtol is 1e-5 or looser). The run gives up, keeping what it has,
+    after `max_steps` steps.
+
+    >>> Adaptive(rtol=1e-6)
+    Adaptive(rtol=1e-06, atol=1e-10, solver='dopri8', max_steps=100000)
+    """
+
+    rtol: Array
+    atol: Array
+    max_steps: int = eqx.field(static=True)
+    solver: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        rtol: Any = 1e-8,
+        atol: Any = 1e-10,
+        max_steps: int = MAX_STEPS,
+        solver: str = "dopri8",
+    ):
+        require_positive(rtol, "rtol")
+        require_positive(atol, "atol")
+        self.rtol, self.atol = jnp.asarray(rtol, float), jnp.asarray(atol, float)
+        self.max_steps = require_count(max_steps, "max_steps")
+        if solver not in ADAPTIVE_SOLVERS:
+            raise unknown("solver", solver, ADAPTIVE_SOLVERS)
+        self.solver = solver
+
+    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+        """The solver under a PID controller in the maximum norm."""
+        dtype = ts.dtype
+        floor = 8 * float(jnp.finfo(dtype).eps)
+        controller = diffrax.PIDController(
+            rtol=jnp.maximum(self.rtol.astype(dtype), floor),
+            atol=jnp.maximum(self.atol.astype(dtype), floor * floor),
+            pcoeff=0.2,
+            icoeff=0.4,
+            dtmin=1e-14 * jnp.minimum(ts[-1] - ts[0], 1),
+            force_dtmin=False,
+            norm=optimistix.max_norm,
+        )
+        return self._continuous(system, masses, ADAPTIVE_SOLVERS[self.solver](), controller, None)
+
+    def steps_limit(self, ts: Any) -> int:
+        """`max_steps`."""
+        return self.max_steps
+
+    @property
+    def stages(self) -> int:
+        """14 or 7."""
+        return ADAPTIVE_SOLVERS[self.solver].tableau.num_stages
+
+    def __repr__(self) -> str:
+        """As it would be typed."""
+        return (
+            f"Adaptive(rtol={_number(self.rtol)}, atol={_number(self.atol)}, "
+            f"solver={self.solver!r}, max_steps={self.max_steps})"
+        )
+
+
+class Fixed(Method):
+    """Steps of one size: "rk4" (order 4) or "euler" (order 1), with retraction after each.
+
+    `dt` is made smaller where no whole number of steps fits between the first and the last time.
+
+    >>> Fixed(0.1)
+    Fixed(dt=0.1, solver='rk4')
+    """
+
+    dt: Array
+    solver: str = eqx.field(static=True)
+
+    def __init__(self, dt: Any, solver: str = "rk4"):
+        require_positive(dt, "dt")
+        self.dt = jnp.asarray(dt, float)
+        if solver not in FIXED_SOLVERS:
+            raise unknown("solver", solver, FIXED_SOLVERS)
+        self.solver = solver
+
+    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+        """The solver under a constant step."""
+        span = ts[-1] - ts[0]
+        dt = span / jnp.ceil(span / self.dt.astype(ts.dtype) - _slack(ts.dtype))
+        return self._continuous(
+            system, masses, FIXED_SOLVERS[self.solver](), diffrax.ConstantStepSize(), dt
+        )
+
+    def steps_limit(self, ts: Any) -> int:
+        """As many steps as it takes."""
+        return _count(ts, self.dt)
+
+    @property
+    def stages(self) -> int:
+        """4 or 1."""
+        return 4 if self.solver == "rk4" else 1
+
+    def __repr__(self) -> str:
+        """As it would be typed."""
+        return f"Fixed(dt={_number(self.dt)}, solver={self.solver!r})"
+
+
+class Layers(Method):
+    """The discrete Transformer with step dt: E3 on R^d, E4d rescaled, SAd on the sphere.
+
+    Every save time is a whole number of layers after the start.
+
+    >>> Layers()
+    Layers(dt=1.0)
+    """
+
+    dt: Array
+
+    def __init__(self, dt: Any = 1.0):
+        require_positive(dt, "dt")
+        self.dt = jnp.asarray(dt, float)
+
+    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+        """A layer as a step, in the coordinates of the system itself."""
+        dt = self.dt.astype(ts.dtype)
+        zero = jax.tree.map(jnp.zeros_like, y)
+        return Pieces(
+            term=diffrax.ODETerm(lambda t, y, args: zero),
+            solver=LayerStep(system, dt, masses),
+            controller=Resumable(diffrax.ConstantStepSize(), ()),
+            dt0=dt,
+            encode=lambda t, x: x,
+            decode=lambda t, y: y,
+        )
+
+    def steps_limit(self, ts: Any) -> int:
+        """The number of layers."""
+        return _count(ts, self.dt)
+
+    @property
+    def stages(self) -> int:
+        """1."""
+        return 1
+
+    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
+        """Save times must be whole numbers of layers after the start."""
+        if is_traced(self.dt):
+            return
+        dt = float(self.dt)
+        layers = (ts - ts[0]) / dt
+        off = np.abs(layers - np.round(layers)) > 1e-6 * np.maximum(1, layers)
+        if off.any():
+            i = int(np.argmax(off))
+            below, above = (ts[0] + dt * f(layers[i]) for f in (math.floor, math.ceil))
+            raise InputError(
+                f"ts[{i}] = {ts[i]:g} is not a whole number of layers of dt = {dt:g} after the "
+                f"start: the nearest times that are are {below:g} and {above:g}."
+            )
+        system.check_layers(dt, ts[0])
+
+    def __repr__(self) -> str:
+        """As it would be typed."""
+        return f"Layers(dt={_number(self.dt)})"
+
+
+ADAPTIVE_SOLVERS: dict[str, Any] = {"dopri8": diffrax.Dopri8, "tsit5": diffrax.Tsit5}
+FIXED_SOLVERS: dict[str, Any] = {"rk4": RK4, "euler": diffrax.Euler}
+METHODS: dict[str, type[Method]] = {"Adaptive": Adaptive, "Fixed": Fixed, "Layers": Layers}
+"""The methods by name, as specs call them."""
+
+
+def _slack(dtype: Any) -> float:
+    return 1e-4 if dtype == jnp.float32 else 1e-9
+
+
+def _count(ts: Any, dt: Any) -> int:
+    """The number of steps of size dt; under tracing, where it is unknown, the usual limit."""
+    if is_traced((ts, dt)):
+        return MAX_STEPS
+    ts = np.asarray(ts)
+    return math.ceil(float(ts[-1] - ts[0]) / float(dt) - _slack(ts.dtype)) + 1
+
+
+def _number(value: Any) -> str:
+    return "traced" if is_traced(value) else repr(float(value))

@@ -1,0 +1,167 @@
+"""The pure driver: one integration under jit, grad and vmap, in one piece or in chunks of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from attnflow.simulate.methods import Adaptive, Method, Pieces
+from attnflow.systems import System
+
+Save = Callable[[Any, Any], Any]
+
+
+class Standing(eqx.Module):
+    """Where an integration stands: all that is needed to go on, and all that was kept."""
+
+    masses: Float[Array, " n"] | None
+    t: Float[Array, ""]
+    y: Any
+    dt: Float[Array, ""]
+    solver_state: Any
+    controller_state: Any
+    made_jump: Bool[Array, ""]
+    kept: Any
+    count: Int[Array, ""]
+    accepted: Int[Array, ""]
+    rejected: Int[Array, ""]
+    failed: Bool[Array, ""]
+
+
+class Problem(eqx.Module):
+    """What is integrated: a system from its start to the last of ts, by a method."""
+
+    system: System
+    method: Method
+    ts: Float[Array, " T"]
+    save: Save | None
+
+    def begin(self, x: Any, masses: Float[Array, " n"] | None) -> Standing:
+        """The standing at ts[0], before any step."""
+        t0, t1 = self.ts[0], self.ts[-1]
+        parts = self.method.pieces(self.system, masses, self.ts, x)
+        y = parts.encode(t0, x)
+        order = parts.solver.error_order(parts.term)
+        t_next, controller_state = parts.controller.init(
+            parts.term, t0, t1, y, parts.dt0, None, parts.solver.func, order
+        )
+        one = jax.eval_shape(lambda: self._keep(parts, t0, y))
+        none = jnp.zeros((), jnp.int32)
+        start = Standing(
+            masses=masses,
+            t=t0,
+            y=y,
+            dt=t_next - t0,
+            solver_state=parts.solver.init(parts.term, t0, t_next, y, None),
+            controller_state=controller_state,
+            made_jump=jnp.zeros((), bool),
+            kept=jax.tree.map(lambda a: _unset((len(self.ts), *a.shape), a.dtype), one),
+            count=none,
+            accepted=none,
+            rejected=none,
+            failed=jnp.zeros((), bool),
+        )
+        return jax.tree.map(jnp.asarray, start)
+
+    def advance(
+        self, at: Standing, steps: int, adjoint: diffrax.AbstractAdjoint, progress: Any
+    ) -> Standing:
+        """The standing after at most `steps` more steps."""
+        T = len(self.ts)
+        parts = self.method.pieces(self.system, at.masses, self.ts, at.y)
+        padded = jnp.concatenate([self.ts, jnp.full(T, self.ts[-1])])
+        window = jax.lax.dynamic_slice(padded, (at.count,), (T,))
+        keep = diffrax.SubSaveAt(ts=window, fn=lambda t, y, args: self._keep(parts, t, y))
+        last = diffrax.SubSaveAt(t1=True)
+        solution = diffrax.diffeqsolve(
+            parts.term,
+            parts.solver.under(adjoint),
+            at.t,
+            self.ts[-1],
+            at.dt,
+            at.y,
+            stepsize_controller=parts.controller,
+            saveat=diffrax.SaveAt(
+                subs=(keep, last), solver_state=True, controller_state=True, made_jump=True
+            ),
+            adjoint=adjoint,
+            max_steps=steps,
+            throw=False,
+            progress_meter=progress,
+            solver_state=at.solver_state,
+            controller_state=at.controller_state,
+            made_jump=at.made_jump,
+        )
+        (times, new), (t_last, y_last) = zip(solution.ts, solution.ys, strict=True)
+        slots = jnp.where(jnp.isfinite(times), at.count + jnp.arange(T), T)
+        running = diffrax.RESULTS.max_steps_reached
+        return Standing(
+            masses=at.masses,
+            t=t_last[0],
+            y=jax.tree.map(lambda a: a[0], y_last),
+            dt=solution.controller_state[1],
+            solver_state=solution.solver_state,
+            controller_state=solution.controller_state,
+            made_jump=jnp.asarray(solution.made_jump),
+            kept=jax.tree.map(lambda a, b: a.at[slots].set(b, mode="drop"), at.kept, new),
+            count=jnp.minimum(at.count + jnp.isfinite(times).sum().astype(jnp.int32), T),
+            accepted=at.accepted + solution.stats["num_accepted_steps"],
+            rejected=at.rejected + solution.stats["num_rejected_steps"],
+            failed=(solution.result != diffrax.RESULTS.successful) & (solution.result != running),
+        )
+
+    def final(self, at: Standing) -> Any:
+        """The state that was reached."""
+        parts = self.method.pieces(self.system, at.masses, self.ts, at.y)
+        return parts.decode(at.t, at.y)
+
+    def _keep(self, parts: Pieces, t: Any, y: Any) -> Any:
+        x = parts.decode(t, y)
+        return x if self.save is None else self.save(t, x)
+
+
+def solve(
+    system: System,
+    x0: Float[Array, "n d"],
+    ts: Float[Array, " T"],
+    *,
+    method: Method | None = None,
+    masses: Float[Array, " n"] | None = None,
+    save: Save | None = None,
+    progress: bool = False,
+    adjoint: diffrax.AbstractAdjoint | None = None,
+) -> tuple[Any, Any, Standing]:
+    """What was kept at the times ts, the last state, and the standing, for one start.
+
+    Pure and traced: it lives under jit, grad and vmap and checks nothing. `simulate` is the
+    friendly way in. Reverse-mode derivatives by default; `adjoint=diffrax.ForwardMode()` for
+    forward mode. A run that cannot be completed raises when the compiled code runs.
+
+    >>> import attnflow as af
+    >>> x0 = af.initial.sphere(n=4, d=3, seed=0)
+    >>> run = lambda beta: solve(af.SA(beta), x0, jnp.array([0.0, 1.0]))[1][0, 0]
+    >>> bool(jnp.isfinite(jax.grad(run)(2.0)))
+    True
+    """
+    problem = Problem(system, method or Adaptive(), ts, save)
+    at = problem.advance(
+        problem.begin(x0, masses),
+        problem.method.steps_limit(ts),
+        diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
+        diffrax.TqdmProgressMeter() if progress else diffrax.NoProgressMeter(),
+    )
+    at = eqx.error_if(
+        at, at.t < ts[-1], "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
+    )
+    return at.kept, problem.final(at), at
+
+
+def _unset(shape: tuple[int, ...], dtype: Any) -> Array:
+    fill = jnp.nan if jnp.issubdtype(dtype, jnp.inexact) else 0
+    return jnp.full(shape, fill, dtype)

@@ -1,0 +1,173 @@
+"""`Trajectory`: what a run kept, with its labels, on disk and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow._version import __version__
+from attnflow.checks import is_traced
+from attnflow.errors import InputError
+from attnflow.simulate.methods import Method
+from attnflow.systems import System
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = "attnflow trajectory 1"
+
+
+class Trajectory(eqx.Module):
+    """What `simulate` returns.
+
+    `ts` (T,) are the save times, `xs` (*batch, T, n, d) the states there (with `save=fn`: what fn
+    returned), `final` (*batch, n, d) the last state, from which a run can be continued. `masses`
+    are those of the tokens, `steps` and `rejected` count the steps of each member of a batch,
+    `system` and `method` are what was run (their descriptions, after `load`).
+    """
+
+    ts: Float[Array, " T"]
+    xs: Any
+    final: Any
+    masses: Array | None
+    steps: Array
+    rejected: Array
+    system: System | str
+    method: Method | str
+
+    def join(self, later: Trajectory) -> Trajectory:
+        """This run and its continuation as one; the time they share is kept once."""
+        if is_traced((self.ts, later.ts)) or float(later.ts[0]) != float(self.ts[-1]):
+            raise InputError(
+                f"the later run starts at t = {later.ts[0]}, but this one ends at {self.ts[-1]}: "
+                "join a run with its own continuation, simulate(system, run, ts)."
+            )
+        axis = self.xs.ndim - 3
+        return Trajectory(
+            ts=jnp.concatenate([self.ts, later.ts[1:]]),
+            xs=jnp.concatenate([self.xs, later.xs[..., 1:, :, :]], axis=axis),
+            final=later.final,
+            masses=later.masses,
+            steps=self.steps + later.steps,
+            rejected=self.rejected + later.rejected,
+            system=later.system,
+            method=later.method,
+        )
+
+    def to_xarray(self) -> xarray.Dataset:
+        """A dataset with the dimensions `time, token, dim` (and `batch`), described in `attrs`."""
+        import xarray
+
+        batch = _batch_names(self.final.ndim - 2)
+        variables: dict[str, Any] = {"final": ((*batch, "token", "dim"), np.asarray(self.final))}
+        if _is_states(self.xs, self.final, self.ts):
+            variables["x"] = ((*batch, "time", "token", "dim"), np.asarray(self.xs))
+        elif isinstance(self.xs, (jnp.ndarray, np.ndarray)):
+            extra = tuple(f"axis_{i}" for i in range(self.xs.ndim - len(batch) - 1))
+            variables["x"] = ((*batch, "time", *extra), np.asarray(self.xs))
+        else:
+            raise InputError(
+                "save=fn kept more than one array: label them yourself, or keep a single array."
+            )
+        if self.masses is not None:
+            names = (*batch, "token") if self.masses.ndim > 1 else ("token",)
+            variables["mass"] = (names, np.asarray(self.masses))
+        variables["steps"] = (batch, np.asarray(self.steps))
+        variables["rejected"] = (batch, np.asarray(self.rejected))
+        attrs = {
+            "format": FORMAT,
+            "attnflow": __version__,
+            "system": str(self.system),
+            "method": str(self.method),
+        }
+        return xarray.Dataset(variables, coords={"time": np.asarray(self.ts)}, attrs=attrs)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a Zarr store that `Trajectory.load` and `xarray.open_zarr` read.
+
+        The store appears at `path` only when it is complete; an existing one is replaced.
+        """
+        path = Path(path)
+        if path.exists() and not _is_store(path):
+            raise InputError(f"{path} exists and is no Zarr store: choose another path.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        try:
+            self.to_xarray().to_zarr(scratch / "store", mode="w", consolidated=False)
+            if path.exists():
+                os.replace(path, scratch / "old")
+            os.replace(scratch / "store", path)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trajectory:
+        """Read what `save` wrote."""
+        import xarray
+
+        path = Path(path)
+        if not path.exists():
+            raise InputError(f"there is no store at {path}.")
+        if not _is_store(path):
+            raise InputError(f"{path} is no Zarr store: it has no zarr.json.")
+        try:
+            data = xarray.open_zarr(path, consolidated=False).load()
+            if data.attrs.get("format") != FORMAT:
+                raise InputError(f"{path} is a Zarr store, but not of an attnflow trajectory.")
+            return cls(
+                ts=jnp.asarray(data["time"].values),
+                xs=jnp.asarray(data["x"].values),
+                final=jnp.asarray(data["final"].values),
+                masses=jnp.asarray(data["mass"].values) if "mass" in data else None,
+                steps=jnp.asarray(data["steps"].values),
+                rejected=jnp.asarray(data["rejected"].values),
+                system=data.attrs["system"],
+                method=data.attrs["method"],
+            )
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{path} is damaged and cannot be read: {error}") from error
+
+    def __repr__(self) -> str:
+        """What ran, how big it was, what it took."""
+        if is_traced((self.ts, self.final)):
+            return f"Trajectory(traced, {self.system})"
+        *batch, n, d = self.final.shape
+        size = f"{n} tokens in R^{d}"
+        if batch:
+            size = f"{' × '.join(map(str, batch))} runs of {size}"
+        steps = np.asarray(self.steps)
+        taken = f"{steps.min()}" if steps.min() == steps.max() else f"{steps.min()}–{steps.max()}"
+        return (
+            f"Trajectory of {self.system}\n"
+            f"  {size}, {len(self.ts)} times from {float(self.ts[0]):g} to {float(self.ts[-1]):g}, "
+            f"{self.final.dtype}\n"
+            f"  {self.method}: {taken} steps, {int(np.asarray(self.rejected).sum())} rejected"
+        )
+
+
+def _batch_names(count: int) -> tuple[str, ...]:
+    return ("batch",) if count == 1 else tuple(f"batch_{i}" for i in range(count))
+
+
+def _is_states(xs: Any, final: Any, ts: Any) -> bool:
+    expected = (*final.shape[:-2], len(ts), *final.shape[-2:])
+    return getattr(xs, "shape", None) == expected
+
+
+def _is_store(path: Path) -> bool:
+    try:
+        return isinstance(json.loads((path / "zarr.json").read_text()), dict)
+    except (OSError, ValueError):
+        return False

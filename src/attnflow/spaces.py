@@ -1,0 +1,165 @@
+"""Where tokens live: R^d, the unit sphere, an ellipsoid.
+
+A space knows its tangent directions and how to come back to itself. It knows no dynamics.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from attnflow.checks import is_traced
+from attnflow.errors import InputError
+
+
+def _norm(x: Float[Array, "*n d"]) -> Float[Array, "*n 1"]:
+    return jnp.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def unit_rows(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+    """Divide each row by its length.
+
+    A row is first divided by its largest entry, so that no square overflows or underflows.
+    """
+    largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
+    x = x / jnp.where(largest > 0, largest, 1)
+    return x / _norm(x)
+
+
+class Space(eqx.Module):
+    """A subset of R^d that tokens do not leave."""
+
+    @abc.abstractmethod
+    def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """The tangential part at x of the vectors v."""
+
+    @abc.abstractmethod
+    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """The point of the space that stands for y."""
+
+    @abc.abstractmethod
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        """How far x and y are apart, row by row."""
+
+    def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """A start in this space: x itself, cleaned of rounding, or an error that says why not."""
+        return x
+
+
+class Euclidean(Space):
+    """R^d: every direction is tangential and nothing needs to be brought back.
+
+    >>> float(Euclidean().distance(jnp.zeros(2), jnp.array([3.0, 4.0])))
+    5.0
+    """
+
+    def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """v itself."""
+        return v
+
+    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """y itself."""
+        return y
+
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        """|x − y|."""
+        return jnp.linalg.norm(x - y, axis=-1)
+
+
+class Sphere(Space):
+    """The unit sphere S^{d−1}, with `P⊥_x v = v − <x,v> x / |x|²`.
+
+    >>> x = jnp.array([1.0, 0.0])
+    >>> print(Sphere().project(x, jnp.array([5.0, 2.0])))
+    [0. 2.]
+    """
+
+    def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """P⊥_x v, the part of v that does not change |x|."""
+        along = jnp.sum(x * v, axis=-1, keepdims=True)
+        return v - along * x / jnp.sum(x * x, axis=-1, keepdims=True)
+
+    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """y / |y|."""
+        return y / _norm(y)
+
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        """The angle between x and y; accurate for close and for opposite tokens alike."""
+        return 2 * jnp.arctan2(
+            jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1)
+        )
+
+    def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """Normalise rows that are unit up to 1e-6 (float32: 1e-4); refuse any other."""
+        _require_unit(np.linalg.norm(x, axis=-1) if not is_traced(x) else None, x.dtype, "norm")
+        return unit_rows(x)
+
+
+class Ellipsoid(Space):
+    """The ellipsoid `|D⁻¹x| = 1` of a positive diagonal D: normal `D⁻²x`, retraction `y/|D⁻¹y|`.
+
+    Layer normalisation with a trained diagonal puts tokens here ([P] §2.2); D = 1 is the sphere.
+
+    >>> space = Ellipsoid(jnp.array([2.0, 1.0]))
+    >>> print(space.retract(jnp.array([5.0, 0.0])))
+    [2. 0.]
+    """
+
+    D: Float[Array, " d"]
+
+    def __init__(self, D: Float[ArrayLike, " d"]):
+        self.D = jnp.asarray(D, dtype=float)
+        if self.D.ndim != 1:
+            raise InputError(f"D must be a vector (the diagonal), but its shape is {self.D.shape}.")
+        if not is_traced(self.D) and not bool(np.all(np.isfinite(self.D) & (self.D > 0))):
+            raise InputError("D must be finite and positive: its entries are half-axes.")
+
+    def _inverse(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        return x / self.D.astype(x.dtype)
+
+    def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """v minus its part along the normal D⁻²x."""
+        normal = self._inverse(self._inverse(x))
+        along = jnp.sum(normal * v, axis=-1, keepdims=True)
+        return v - along * normal / jnp.sum(normal * normal, axis=-1, keepdims=True)
+
+    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """y / |D⁻¹y|."""
+        return y / _norm(self._inverse(y))
+
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        """|x − y|, the distance through R^d: geodesics of an ellipsoid have no closed form."""
+        return jnp.linalg.norm(x - y, axis=-1)
+
+    def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """Retract rows with |D⁻¹x| = 1 up to 1e-6 (float32: 1e-4); refuse any other."""
+        if x.shape[-1] != self.D.shape[0]:
+            raise InputError(f"x0 has d = {x.shape[-1]}, but the ellipsoid's D has {len(self.D)}.")
+        traced = is_traced((x, self.D))
+        lengths = None if traced else np.linalg.norm(self._inverse(x), axis=-1)
+        _require_unit(lengths, x.dtype, "|D⁻¹x|")
+        return self.retract(x)
+
+
+def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str) -> None:
+    if lengths is None:
+        return
+    tolerance = 1e-4 if dtype == np.float32 else 1e-6
+    off = np.abs(lengths - 1)
+    if off.size and off.max() > tolerance:
+        worst = np.unravel_index(np.argmax(off), off.shape)
+        where = ", ".join(str(int(i)) for i in worst)
+        value = float(lengths[worst])
+        raise InputError(
+            f"x0 must have rows of {what} 1 (to {tolerance:g}), but token {where} has "
+            f"{value:g}: "
+            + (
+                "a token at the origin has no direction on the sphere."
+                if value == 0
+                else "attnflow.initial.normalise(x0) puts tokens on the unit sphere."
+            )
+        )

@@ -1,0 +1,36 @@
+"""The dynamics of the papers, one class each, and the table that names them."""
+
+from attnflow.systems.base import Map, System
+from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.normalised import PostNorm, PreNorm
+from attnflow.systems.pure import PureAttention
+from attnflow.systems.rescaled import RescaledAttention
+from attnflow.systems.sa import SA
+from attnflow.systems.usa import USA
+
+SYSTEMS: dict[str, type[System]] = {
+    system.__name__: system
+    for system in (
+        SA,
+        USA,
+        PureAttention,
+        RescaledAttention,
+        EllipsoidAttention,
+        PostNorm,
+        PreNorm,
+    )
+}
+"""Every system by name, as specs call it."""
+
+__all__ = [
+    "SA",
+    "SYSTEMS",
+    "USA",
+    "EllipsoidAttention",
+    "Map",
+    "PostNorm",
+    "PreNorm",
+    "PureAttention",
+    "RescaledAttention",
+    "System",
+]

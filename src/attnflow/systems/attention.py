@@ -1,0 +1,142 @@
+"""What all attention systems share: `Σ_h Σ_j A^h_ij V_h x_j`, projected to a space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float
+
+from attnflow.attention import Backend, Kind, Mask, as_mask, attend, attention_weights
+from attnflow.attention.backends import as_backend, choose
+from attnflow.attention.masks import Given
+from attnflow.checks import require_finite
+from attnflow.errors import InputError
+from attnflow.spaces import Space
+from attnflow.systems.base import System
+from attnflow.weights import Heads, Weight, apply
+
+
+class AttentionSystem(System):
+    """Attention heads on a space: `x_i' = project(Σ_h Σ_j A^h_ij V_h x_j)`.
+
+    The layer is the residual step with the full, unprojected update, then retraction: E3 on R^d,
+    SAd on the sphere.
+    """
+
+    space: Space
+    heads: Heads
+    beta: Float[Array, ""]
+    kind: Kind
+    mask: Mask | None
+    backend: Backend | None
+
+    def __init__(
+        self,
+        space: Space,
+        kind: Kind,
+        beta: Float[ArrayLike, ""] | int,
+        *,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        mask: Any = None,
+        backend: Any = None,
+    ):
+        self.space = space
+        self.kind = kind
+        self.beta = as_beta(beta)
+        self.heads = Heads(Q, K, V)
+        self.mask = as_mask(mask)
+        self.backend = as_backend(backend)
+
+    def drift(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """`Σ_h Σ_j A^h_ij V_h x_j`, before any projection."""
+        backend = choose(len(x), self.heads.count) if self.backend is None else self.backend
+
+        def one(head: Heads) -> Array:
+            means = attend(
+                apply(head.Q, x),
+                apply(head.K, x),
+                x,
+                beta=self.beta.astype(x.dtype),
+                kind=self.kind,
+                mask=self.mask,
+                masses=masses,
+                backend=backend,
+            )
+            return apply(head.V, means)
+
+        return self.heads.at(t, x.dtype).sum(one)
+
+    def velocity(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The tangential part of the drift."""
+        return self.space.project(x, self.drift(t, x, masses))
+
+    def layer(
+        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The residual step with the full update, then retraction."""
+        return self.space.retract(x + dt * self.drift(k * dt, x, masses))
+
+    def attention(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "*heads n n"]:
+        """The weights A_ij that multiply V x_j; with several heads one matrix for each."""
+
+        def one(head: Heads) -> Array:
+            return attention_weights(
+                apply(head.Q, x),
+                apply(head.K, x),
+                beta=self.beta.astype(x.dtype),
+                kind=self.kind,
+                mask=self.mask,
+                masses=masses,
+            )
+
+        return self.heads.at(t, x.dtype).each(one)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples a weight is drawn anew."""
+        return self.heads.breaks
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Tokens must have the dimension of the weights, and be as many as the mask has."""
+        n, d = x.shape[-2:]
+        if self.heads.dim not in (None, d):
+            raise InputError(
+                f"x0 has tokens of dimension d = {d}, but the weights of "
+                f"{type(self).__name__} expect d = {self.heads.dim}."
+            )
+        if isinstance(self.mask, Given) and len(self.mask.allowed) != n:
+            raise InputError(f"x0 has {n} tokens, but the mask is for {len(self.mask.allowed)}.")
+
+    def scores_held(self, n: int) -> int:
+        """As many as the backend holds for each head."""
+        backend = choose(n, self.heads.count) if self.backend is None else self.backend
+        return (self.heads.count or 1) * backend.scores_held(n)
+
+    def parameters(self) -> dict[str, Any]:
+        """β, and whatever is not its default."""
+        named = {"Q": self.heads.Q, "K": self.heads.K, "V": self.heads.V}
+        named |= {"mask": self.mask, "backend": self.backend}
+        return {"beta": self.beta} | {k: v for k, v in named.items() if v is not None}
+
+
+def as_beta(beta: Any) -> Float[Array, ""]:
+    """The inverse temperature as an array leaf, so that a new value recompiles nothing."""
+    try:
+        array = jnp.asarray(beta, dtype=None if hasattr(beta, "dtype") else float)
+    except (TypeError, ValueError):
+        raise InputError(f"beta must be a number, not {beta!r}.") from None
+    if array.ndim != 0 or not jnp.issubdtype(array.dtype, jnp.number):
+        raise InputError(f"beta must be a single number, but its shape is {array.shape}.")
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(float)
+    require_finite(array, "beta")
+    return array

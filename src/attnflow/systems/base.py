@@ -1,0 +1,116 @@
+"""What a system is: a space, and a velocity or a map on it."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.errors import InputError
+from attnflow.spaces import Space
+
+
+class System(eqx.Module):
+    """A dynamics of tokens: `x' = velocity(t, x)` in a space.
+
+    A subclass gives `space` and `velocity`, and one row in the table of systems. The state is
+    the plain array of tokens `(n, d)`; a system with another state (angles, tokens and their
+    velocities) also gives `positions`. Where layers are not Euler steps of the velocity it gives
+    `layer`; where the equation is better integrated in other coordinates than those it is
+    written in, `encode`, `decode` and `flow`.
+    """
+
+    equation: ClassVar[str]
+    source: ClassVar[str]
+    space: eqx.AbstractVar[Space]
+
+    @abc.abstractmethod
+    def velocity(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The vector field at time t."""
+
+    def layer(
+        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """Layer number k of step dt, from time k·dt: by default an Euler step, then retraction."""
+        return self.retract(x + dt * self.velocity(k * dt, x, masses))
+
+    def positions(self, x: Any) -> Float[Array, "n d"]:
+        """The tokens of a state, for whoever wants to look."""
+        return x
+
+    def retract(self, x: Any) -> Any:
+        """The state in the space that stands for x."""
+        return self.space.retract(x)
+
+    def encode(self, t: Any, x: Any) -> Any:
+        """The coordinates in which x is integrated at time t; `decode` is the way back."""
+        return x
+
+    def decode(self, t: Any, y: Any) -> Any:
+        """The state that the coordinates y stand for at time t."""
+        return y
+
+    def flow(self, t: Any, y: Any, masses: Float[Array, " n"] | None = None) -> Any:
+        """The velocity in the coordinates of `encode`."""
+        return self.velocity(t, y, masses)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples the velocity jumps."""
+        return ()
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Raise an error that says why x cannot be a start, if it cannot."""
+
+    def check_layers(self, dt: Any, start: Any) -> None:
+        """Raise an error that says why layers of step dt from time `start` are not possible."""
+
+    def scores_held(self, n: int) -> int:
+        """How many scores are in memory at once for n tokens."""
+        return n * n
+
+    def __repr__(self) -> str:
+        """The name with its parameters; long arrays as their shape."""
+        parts = []
+        for name, value in self.parameters().items():
+            parts.append(f"{name}={_brief(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters that differ from their defaults, by name."""
+        return {}
+
+
+class Map(System):
+    """A system that is a map in time: it has layers and no velocity."""
+
+    def velocity(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """Raises: a map has no velocity."""
+        raise InputError(
+            f"{type(self).__name__} is a map in time and has no velocity: "
+            "simulate it with method=Layers(dt)."
+        )
+
+    @abc.abstractmethod
+    def layer(
+        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """Layer number k of step dt."""
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, jax.core.Tracer):
+        return "traced"
+    if isinstance(value, (jax.Array, np.ndarray)):
+        if value.ndim == 0:
+            return f"{float(value):g}"
+        return f"array{tuple(value.shape)}"
+    return type(value).__name__ if callable(value) else repr(value)

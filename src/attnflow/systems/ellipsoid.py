@@ -1,0 +1,47 @@
+"""RMS as a flow: attention on an ellipsoid."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jaxtyping import ArrayLike, Float
+
+from attnflow.attention import Softmax
+from attnflow.spaces import Ellipsoid
+from attnflow.systems.attention import AttentionSystem
+from attnflow.weights import Weight
+
+
+class EllipsoidAttention(AttentionSystem):
+    """Self-attention on the ellipsoid `|D⁻¹x| = 1`, [P] §2.2.
+
+        x_i' = v_i − <ν_i, v_i> ν_i / |ν_i|²,   v_i = Σ_j A_ij V x_j,   ν_i = D⁻² x_i
+
+    D is the diagonal of a trained layer normalisation; D = 1 gives `SA`. This flow is not the
+    limit of normalised layers with D (`PostNorm`): that map is not the identity on its ellipsoid.
+
+    >>> import jax.numpy as jnp
+    >>> system = EllipsoidAttention(beta=1.0, D=jnp.array([2.0, 1.0]))
+    >>> system.velocity(0.0, jnp.array([[2.0, 0.0], [0.0, 1.0]])).shape
+    (2, 2)
+    """
+
+    equation: ClassVar[str] = "x_i' = v_i − <ν_i,v_i> ν_i/|ν_i|², v_i = Σ_j A_ij V x_j, ν = D⁻²x"
+    source: ClassVar[str] = "[P] §2.2"
+
+    def __init__(
+        self,
+        beta: Float[ArrayLike, ""] | int,
+        D: Float[ArrayLike, " d"],
+        *,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        mask: Any = None,
+        backend: Any = None,
+    ):
+        super().__init__(Ellipsoid(D), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+
+    def parameters(self) -> dict[str, Any]:
+        """D too."""
+        return super().parameters() | {"D": self.space.D}  # type: ignore[attr-defined]

@@ -1,0 +1,111 @@
+"""RMS as layers: normalisation with a trained diagonal, after or before attention."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from attnflow.attention import Softmax
+from attnflow.checks import is_traced, require_finite
+from attnflow.errors import InputError
+from attnflow.spaces import Euclidean, unit_rows
+from attnflow.systems.attention import AttentionSystem
+from attnflow.systems.base import Map
+from attnflow.weights import Weight
+
+
+class _Normalised(AttentionSystem):
+    """Attention layers with the normalisation `N(y) = D y/|y|`."""
+
+    D: Float[Array, " d"]
+
+    def __init__(
+        self,
+        beta: Float[ArrayLike, ""] | int,
+        D: Float[ArrayLike, " d"],
+        *,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        mask: Any = None,
+        backend: Any = None,
+    ):
+        super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+        self.D = jnp.asarray(D, dtype=float)
+        if self.D.ndim != 1:
+            raise InputError(f"D must be a vector (the diagonal), but its shape is {self.D.shape}.")
+        require_finite(self.D, "D")
+
+    def normalise(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """`D y/|y|`, row by row."""
+        return self.D.astype(y.dtype) * unit_rows(y)
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Tokens have the dimension of D, and a direction."""
+        super().check_start(x)
+        if x.shape[-1] != len(self.D):
+            raise InputError(f"x0 has d = {x.shape[-1]}, but D has {len(self.D)} entries.")
+        if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
+            raise InputError("x0 has a token at the origin, which cannot be normalised.")
+
+    def parameters(self) -> dict[str, Any]:
+        """D too."""
+        return super().parameters() | {"D": self.D}
+
+
+class PostNorm(_Normalised, Map):
+    """Post-norm layers, [P] §2.2: the residual step, then normalisation with a diagonal.
+
+        x_i ← D y_i/|y_i|,   y_i = x_i + Δt Σ_j A_ij V x_j
+
+    D = 1 gives the layers of `SA`. For other D the map is not the identity on its ellipsoid even
+    at Δt = 0, so there is no flow and `velocity` refuses; `EllipsoidAttention` is the flow on it.
+
+    >>> import jax.numpy as jnp
+    >>> print(PostNorm(1.0, jnp.array([2.0, 1.0])).layer(0, jnp.eye(2), 0.0))
+    [[2. 0.]
+     [0. 1.]]
+    """
+
+    equation: ClassVar[str] = "x_i ← D y_i/|y_i|, y_i = x_i + Δt Σ_j A_ij V x_j"
+    source: ClassVar[str] = "[P] §2.2, post-norm"
+
+    velocity = Map.velocity
+
+    def layer(
+        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The residual step, then `D y/|y|`."""
+        return self.normalise(x + dt * self.drift(k * dt, x, masses))
+
+
+class PreNorm(_Normalised):
+    """Pre-norm layers, [P] §2.2: attention sees normalised tokens, the residual stream grows.
+
+        x_i' = Σ_j A_ij V N(x_j),   A from the scores <Q N(x_i), K N(x_j)>,   N(x) = D x/|x|
+
+    Its `Layers` are the Euler steps of this flow on R^d.
+
+    >>> import jax.numpy as jnp
+    >>> print(PreNorm(0.0, jnp.ones(1)).velocity(0.0, jnp.array([[5.0], [3.0]])))
+    [[1.]
+     [1.]]
+    """
+
+    equation: ClassVar[str] = "x_i' = Σ_j A_ij V N(x_j), N(x) = D x/|x|"
+    source: ClassVar[str] = "[P] §2.2, pre-norm"
+
+    def drift(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The drift at the normalised tokens."""
+        return super().drift(t, self.normalise(x), masses)
+
+    def attention(
+        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "*heads n n"]:
+        """The weights at the normalised tokens."""
+        return super().attention(t, self.normalise(x), masses)

@@ -1,0 +1,31 @@
+"""The matrices Q, K, V: `Heads`, named families of random ones, schedules in time."""
+
+from attnflow.weights.families import (
+    FAMILIES,
+    ginibre,
+    goe,
+    identity,
+    paranormal,
+    perron,
+    spectrum,
+    wigner,
+    wishart,
+)
+from attnflow.weights.heads import Heads, Weight, apply
+from attnflow.weights.schedules import Redrawn
+
+__all__ = [
+    "FAMILIES",
+    "Heads",
+    "Redrawn",
+    "Weight",
+    "apply",
+    "ginibre",
+    "goe",
+    "identity",
+    "paranormal",
+    "perron",
+    "spectrum",
+    "wigner",
+    "wishart",
+]

@@ -1,0 +1,152 @@
+"""`Heads(Q, K, V)`: the weights of one or several attention heads, checked once and for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from attnflow.checks import require_finite
+from attnflow.errors import InputError
+
+Schedule = Callable[[Any], Array]
+Weight = ArrayLike | Schedule | None
+"""Nothing (identity), a number c (c times identity), a matrix, a stack of matrices (one for each
+head), or a function of time that returns one of these."""
+
+
+def apply(W: Float[Array, "..."] | None, x: Float[Array, "*n d"]) -> Float[Array, "*n k"]:
+    """`W x` for each row x, where W is nothing (identity), a number or a matrix.
+
+    >>> x = jnp.array([[1.0, 2.0]])
+    >>> print(apply(None, x), apply(jnp.array(-1.0), x), apply(jnp.array([[1.0, 1.0]]), x))
+    [[1. 2.]] [[-1. -2.]] [[3.]]
+    """
+    if W is None:
+        return x
+    return W * x if W.ndim == 0 else x @ W.T
+
+
+def _shape(W: Any) -> tuple[int, ...] | None:
+    if W is None:
+        return None
+    return jax.eval_shape(W, 0.0).shape if callable(W) else W.shape
+
+
+class Heads(eqx.Module):
+    """The weights of attention: scores `<Q x_i, K x_j>`, values `V x_j`.
+
+    Each of Q (k × d), K (k × d) and V (d × d) may be left out (identity, and no product is done),
+    be a number (that multiple of the identity), a matrix, a stack with a leading axis of heads
+    ([E] §6, [P](2.7)), or a function of t that returns any of these.
+
+    >>> heads = Heads(V=-1.0)
+    >>> heads.count is None, heads.dim is None
+    (True, True)
+    >>> Heads(Q=jnp.ones((4, 2, 3)), K=jnp.ones((2, 3))).count
+    4
+    """
+
+    Q: Any
+    K: Any
+    V: Any
+
+    def __init__(self, Q: Weight = None, K: Weight = None, V: Weight = None):
+        self.Q, self.K, self.V = (_admit(W, name) for W, name in ((Q, "Q"), (K, "K"), (V, "V")))
+        self._check_shapes()
+
+    def _shapes(self) -> dict[str, tuple[int, ...] | None]:
+        return {name: _shape(W) for name, W in (("Q", self.Q), ("K", self.K), ("V", self.V))}
+
+    def _check_shapes(self) -> None:
+        shapes = {name: s for name, s in self._shapes().items() if s}
+        for name, s in shapes.items():
+            if len(s) not in (2, 3):
+                raise InputError(
+                    f"{name} must be a number, a matrix or a stack of matrices with a leading "
+                    f"head axis, but its shape is {s}."
+                )
+        widths = {name: s[-1] for name, s in shapes.items()}
+        if len(set(widths.values())) > 1:
+            said = ", ".join(f"{name} has {w}" for name, w in widths.items())
+            raise InputError(f"Q, K and V must have as many columns as tokens have entries: {said}.")
+        heights = {name: shapes[name][-2] if name in shapes else self.dim for name in "QK"}
+        if heights["Q"] != heights["K"]:
+            missing = "".join(f" ({n} is the identity)" for n in "QK" if n not in shapes)
+            raise InputError(
+                f"Q and K must have the same height, but Q has {heights['Q']} rows and K has "
+                f"{heights['K']}{missing}: the score is <Q x_i, K x_j>."
+            )
+        if "V" in shapes and shapes["V"][-2] != shapes["V"][-1]:
+            raise InputError(f"V must be square (d × d), but its shape is {shapes['V']}.")
+        counts = {name: s[0] for name, s in shapes.items() if len(s) == 3}
+        if len(set(counts.values())) > 1:
+            said = ", ".join(f"{name} has {c}" for name, c in counts.items())
+            raise InputError(f"Q, K and V must have the same number of heads: {said}.")
+
+    @property
+    def count(self) -> int | None:
+        """The number of heads, or None when no matrix has a head axis."""
+        return next((s[0] for s in self._shapes().values() if s is not None and len(s) == 3), None)
+
+    @property
+    def dim(self) -> int | None:
+        """The dimension d that the matrices expect, or None when any will do."""
+        return next((s[-1] for s in self._shapes().values() if s), None)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples some matrix jumps (see `Redrawn`)."""
+        return tuple(W.every for W in (self.Q, self.K, self.V) if hasattr(W, "every"))
+
+    def at(self, t: Any, dtype: Any) -> Heads:
+        """The matrices at time t as arrays of the given dtype."""
+
+        def now(W: Any) -> Any:
+            W = W(t) if callable(W) else W
+            return None if W is None else jnp.asarray(W).astype(dtype)
+
+        return eqx.tree_at(
+            lambda h: (h.Q, h.K, h.V),
+            self,
+            (now(self.Q), now(self.K), now(self.V)),
+            is_leaf=lambda leaf: leaf is None,
+        )
+
+    def each(self, fn: Callable[[Heads], Array]) -> Array:
+        """`fn` of the single head, or of every head, stacked on a leading axis."""
+        if self.count is None:
+            return fn(self)
+
+        def stack(W: Array) -> Array:
+            matrix = W.shape[-2:] if W.ndim > 1 else ()
+            return jnp.broadcast_to(W, (self.count, *matrix))
+
+        return jax.vmap(fn)(jax.tree.map(stack, self))
+
+    def sum(self, fn: Callable[[Heads], Array]) -> Array:
+        """`Σ_h fn(head h)`."""
+        values = self.each(fn)
+        return values if self.count is None else values.sum(axis=0)
+
+
+def _admit(W: Weight, name: str) -> Any:
+    if W is None or callable(W):
+        return W
+    if not isinstance(W, jax.Array):
+        try:
+            W = np.asarray(W)
+            if W.dtype.kind not in "fiu":
+                raise TypeError
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must be made of real numbers, not {W!r}.") from None
+    array = jnp.asarray(W)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(float)
+    require_finite(array, name)
+    return array
