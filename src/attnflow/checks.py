@@ -6,7 +6,9 @@ import os
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from attnflow.errors import InputError
 
@@ -14,6 +16,30 @@ from attnflow.errors import InputError
 def is_traced(tree: Any) -> bool:
     """Whether any leaf is a tracer, so that its value cannot be looked at."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def as_floats(value: Any) -> Array:
+    """An array of floats: integers are converted, floats keep their precision.
+
+    >>> print(as_floats([1, 2]))
+    [1. 2.]
+    """
+    array = jnp.asarray(value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
+def require_state(x: Any, masses: Any = None) -> None:
+    """Refuse anything but tokens (n, d) and, where there are any, masses (n,)."""
+    shape = np.shape(x)
+    if len(shape) != 2 or 0 in shape:
+        raise InputError(
+            f"x must have shape (n, d), one row for each token, but its shape is {shape}."
+        )
+    if masses is not None and np.shape(masses) != shape[:1]:
+        raise InputError(
+            f"masses must have shape {shape[:1]}, one for each token, but its shape is "
+            f"{np.shape(masses)}."
+        )
 
 
 def require_finite(value: Any, name: str) -> None:
@@ -61,7 +87,7 @@ def available_memory() -> int | None:
         return None
 
 
-def require_memory(needed: float, what: str, remedy: str) -> None:
+def require_memory(needed: float | int, what: str, remedy: str) -> None:
     """Refuse work that would need more memory than there is, with the numbers."""
     available = available_memory()
     if available is not None and needed > available:

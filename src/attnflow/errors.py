@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from attnflow.simulate.trajectory import Trajectory
+from typing import Any
 
 
 class InputError(ValueError):
@@ -22,7 +19,7 @@ class IncompleteRun(RuntimeError):
     last state as `trajectory.final`.
     """
 
-    def __init__(self, message: str, *, time: float, trajectory: Trajectory):
+    def __init__(self, message: str, *, time: float, trajectory: Any):
         super().__init__(message)
         self.time = time
         self.trajectory = trajectory
@@ -31,7 +28,7 @@ class IncompleteRun(RuntimeError):
 class Interrupted(KeyboardInterrupt):
     """A run was stopped by the user; `time` and `trajectory` are as in `IncompleteRun`."""
 
-    def __init__(self, message: str, *, time: float, trajectory: Trajectory):
+    def __init__(self, message: str, *, time: float, trajectory: Any):
         super().__init__(message)
         self.time = time
         self.trajectory = trajectory

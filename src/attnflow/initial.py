@@ -32,7 +32,7 @@ def normalise(x: Float[ArrayLike, "*batch n d"]) -> Float[Array, "*batch n d"]:
     x = jnp.asarray(x)
     require_finite(x, "x")
     if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
-        raise InputError("x has a token at the origin, which has no direction: it cannot be normalised.")
+        raise InputError("x has a token at the origin, which cannot be normalised.")
     return unit_rows(x)
 
 
@@ -40,7 +40,7 @@ def gaussian(
     n: int,
     d: int,
     *,
-    scale: float = 1.0,
+    scale: float | int = 1.0,
     seed: int | None = None,
     key: AnyKey | None = None,
     batch: Batch = (),
@@ -111,7 +111,7 @@ def orthogonal(
 
 
 def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
-    """n equally spaced tokens on the unit circle: an unstable equilibrium of SA.
+    """N equally spaced tokens on the unit circle: an unstable equilibrium of SA.
 
     >>> print(circle(4).round(12) + 0.0)
     [[ 1.  0.]
@@ -119,7 +119,7 @@ def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
      [-1.  0.]
      [ 0. -1.]]
     """
-    angles = 2 * jnp.pi * jnp.arange(require_count(n, "n")) / n
+    angles = 2 * jnp.pi * (jnp.arange(require_count(n, "n")) / n)
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1).astype(dtype)
 
 
@@ -127,7 +127,7 @@ def cube(
     n: int,
     d: int,
     *,
-    side: float = 10.0,
+    side: float | int = 10.0,
     seed: int | None = None,
     key: AnyKey | None = None,
     batch: Batch = (),
@@ -135,9 +135,7 @@ def cube(
 ) -> Float[Array, "*batch n d"]:
     """Independent uniform tokens in the cube [−side/2, side/2]^d; [E] uses [−5, 5]^d."""
     shape = _shape(n, d, batch, dtype)
-    return jax.random.uniform(
-        as_key(seed, key), shape, dtype, minval=-side / 2, maxval=side / 2
-    )
+    return jax.random.uniform(as_key(seed, key), shape, dtype, minval=-side / 2, maxval=side / 2)
 
 
 def clustered(
@@ -145,7 +143,7 @@ def clustered(
     d: int,
     *,
     clusters: int = 3,
-    spread: float = 0.1,
+    spread: float | int = 0.1,
     seed: int | None = None,
     key: AnyKey | None = None,
     batch: Batch = (),
@@ -162,7 +160,7 @@ def clustered(
     return unit_rows(centres[..., jnp.arange(n) % clusters, :] + noise)
 
 
-def sinusoidal(n: int, d: int, *, M: float = 1e4, dtype: Any = float) -> Float[Array, "n d"]:
+def sinusoidal(n: int, d: int, *, M: float | int = 1e4, dtype: Any = float) -> Float[Array, "n d"]:
     """Sinusoidal positional encodings ([P] Remark 3.2), to be added to tokens.
 
         p_{k,2i} = sin(k M^{−2i/d}),   p_{k,2i+1} = cos(k M^{−2i/d})
@@ -171,7 +169,7 @@ def sinusoidal(n: int, d: int, *, M: float = 1e4, dtype: Any = float) -> Float[A
     [[0.    1.   ]
      [0.841 0.54 ]]
     """
-    position = jnp.arange(require_count(n, "n"))[:, None]
+    position = jnp.arange(require_count(n, "n"), dtype=float)[:, None]
     i = jnp.arange(require_count(d, "d"))[None, :]
     angles = position * M ** (-(i - i % 2) / d)
     return jnp.where(i % 2 == 0, jnp.sin(angles), jnp.cos(angles)).astype(dtype)
@@ -188,11 +186,12 @@ def concatenated(
     x, p = jnp.asarray(x), jnp.asarray(p)
     if x.shape[-2] != p.shape[-2]:
         raise InputError(f"x has {x.shape[-2]} tokens, but p has {p.shape[-2]} positions.")
-    return jnp.concatenate([x, jnp.broadcast_to(p.astype(x.dtype), (*x.shape[:-1], p.shape[-1]))], -1)
+    p = jnp.broadcast_to(p.astype(x.dtype), (*x.shape[:-1], p.shape[-1]))
+    return jnp.concatenate([x, p], axis=-1)
 
 
 STARTS: dict[str, Callable[..., Any]] = {
-    start.__name__: start  # type: ignore[attr-defined]
+    start.__name__: start
     for start in (gaussian, sphere, hemisphere, orthogonal, circle, cube, clustered)
 }
 """The starts by name, as specs call them."""

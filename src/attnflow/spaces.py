@@ -58,11 +58,11 @@ class Euclidean(Space):
     """
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """v itself."""
+        """V itself."""
         return v
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """y itself."""
+        """Y itself."""
         return y
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
@@ -84,18 +84,18 @@ class Sphere(Space):
         return v - along * x / jnp.sum(x * x, axis=-1, keepdims=True)
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """y / |y|."""
+        """Y / |y|."""
         return y / _norm(y)
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         """The angle between x and y; accurate for close and for opposite tokens alike."""
-        return 2 * jnp.arctan2(
-            jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1)
-        )
+        return 2 * jnp.arctan2(jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1))
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Normalise rows that are unit up to 1e-6 (float32: 1e-4); refuse any other."""
-        _require_unit(np.linalg.norm(x, axis=-1) if not is_traced(x) else None, x.dtype, "norm")
+        lengths = None if is_traced(x) else np.linalg.norm(x, axis=-1)
+        remedy = "attnflow.initial.normalise(x0) puts tokens on the unit sphere"
+        _require_unit(lengths, x.dtype, "norm", remedy)
         return unit_rows(x)
 
 
@@ -122,13 +122,13 @@ class Ellipsoid(Space):
         return x / self.D.astype(x.dtype)
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """v minus its part along the normal D⁻²x."""
+        """V minus its part along the normal D⁻²x."""
         normal = self._inverse(self._inverse(x))
         along = jnp.sum(normal * v, axis=-1, keepdims=True)
         return v - along * normal / jnp.sum(normal * normal, axis=-1, keepdims=True)
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """y / |D⁻¹y|."""
+        """Y / |D⁻¹y|."""
         return y / _norm(self._inverse(y))
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
@@ -141,11 +141,12 @@ class Ellipsoid(Space):
             raise InputError(f"x0 has d = {x.shape[-1]}, but the ellipsoid's D has {len(self.D)}.")
         traced = is_traced((x, self.D))
         lengths = None if traced else np.linalg.norm(self._inverse(x), axis=-1)
-        _require_unit(lengths, x.dtype, "|D⁻¹x|")
+        remedy = "attnflow.spaces.Ellipsoid(D).retract(x0) puts tokens on the ellipsoid"
+        _require_unit(lengths, x.dtype, "|D⁻¹x|", remedy)
         return self.retract(x)
 
 
-def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str) -> None:
+def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str, remedy: str) -> None:
     if lengths is None:
         return
     tolerance = 1e-4 if dtype == np.float32 else 1e-6
@@ -154,12 +155,8 @@ def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str) -> Non
         worst = np.unravel_index(np.argmax(off), off.shape)
         where = ", ".join(str(int(i)) for i in worst)
         value = float(lengths[worst])
+        hint = "a token at the origin has no direction" if value == 0 else remedy
         raise InputError(
             f"x0 must have rows of {what} 1 (to {tolerance:g}), but token {where} has "
-            f"{value:g}: "
-            + (
-                "a token at the origin has no direction on the sphere."
-                if value == 0
-                else "attnflow.initial.normalise(x0) puts tokens on the unit sphere."
-            )
+            f"{value:g}: {hint}."
         )

@@ -78,6 +78,7 @@ class Blocked(Backend):
     def __check_init__(self) -> None:
         require_count(self.block, "block")
 
+    @eqx.filter_jit  # called outside of any jit, a new map would compile every time
     def means(
         self,
         q: Float[Array, "n k"],
@@ -104,7 +105,7 @@ class Blocked(Backend):
         return jax.lax.map(one, (padded, rows)).reshape(blocks * block, -1)[:n]
 
     def scores_held(self, n: int) -> int:
-        """n times the block."""
+        """N times the block."""
         return n * min(self.block, n)
 
 

@@ -53,7 +53,10 @@ def as_mask(mask: Any) -> Mask | None:
         if mask != "causal":
             raise unknown("mask", mask, ["causal"])
         return Causal()
-    allowed = jnp.asarray(mask)
+    try:
+        allowed = jnp.asarray(mask)
+    except (TypeError, ValueError):
+        raise InputError(f'mask must be "causal" or a matrix of booleans, not {mask!r}.') from None
     if allowed.ndim != 2 or allowed.shape[0] != allowed.shape[1] or allowed.dtype != bool:
         raise InputError(
             'mask must be "causal" or a square matrix of booleans (True: i may attend to j), but '

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
+from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
 from attnflow.systems import System
 
 
 def attention(
     system: System,
-    x: Float[ArrayLike, "n d"],
+    x: Real[ArrayLike, "n d"],
     t: Any = 0.0,
-    masses: Float[ArrayLike, " n"] | None = None,
+    masses: Real[ArrayLike, " n"] | None = None,
 ) -> Float[Array, "*heads n n"]:
     """The weights A_ij that multiply `V x_j`: (n, n), or (H, n, n) with several heads.
 
@@ -27,5 +28,7 @@ def attention(
     """
     if not hasattr(system, "attention"):
         raise InputError(f"{type(system).__name__} has no attention matrix.")
-    m = None if masses is None else jnp.asarray(masses)
-    return system.attention(t, jnp.asarray(x), m)
+    require_state(x, masses)
+    x = as_floats(x)
+    m = None if masses is None else jnp.asarray(masses, x.dtype)
+    return system.attention(t, x, m)

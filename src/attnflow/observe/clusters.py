@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import ArrayLike, Float
+from jaxtyping import ArrayLike, Float, Real
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
-from attnflow.checks import require_finite, require_positive
+from attnflow.checks import require_finite, require_positive, require_state
+
+LINK_LIMIT = 2**22
+"""Up to this many links they are held at once; above, clusters are flooded one by one."""
 
 
-class Clusters(NamedTuple):
+@dataclass(frozen=True)
+class Clusters:
     """The clusters of a configuration, the heaviest first (among equals: the earliest token's)."""
 
     count: int
@@ -23,9 +28,9 @@ class Clusters(NamedTuple):
 
 
 def clusters(
-    x: Float[ArrayLike, "n d"],
-    tol: float = 1e-3,
-    masses: Float[ArrayLike, " n"] | None = None,
+    x: Real[ArrayLike, "n d"],
+    tol: float | int = 1e-3,
+    masses: Real[ArrayLike, " n"] | None = None,
 ) -> Clusters:
     """Group tokens that are linked by a chain of tokens, each within `tol` of the next.
 
@@ -36,15 +41,16 @@ def clusters(
     >>> found.count, found.labels.tolist(), found.masses.tolist()
     (2, [1, 0, 0], [2.0, 1.0])
     """
+    require_state(x, masses)
     require_finite(x, "x")
     require_positive(tol, "tol")
     x = np.asarray(x, dtype=float)
     m = np.ones(len(x)) if masses is None else np.asarray(masses, dtype=float)
-    pairs = cKDTree(x).query_pairs(tol, output_type="ndarray")
-    graph = coo_array((np.ones(len(pairs), bool), (pairs[:, 0], pairs[:, 1])), (len(x), len(x)))
-    count, found = connected_components(graph, directed=False)
-    weight = np.bincount(found, m, count)
-    first = np.array([np.argmax(found == c) for c in range(count)])
+    tree = cKDTree(x)
+    few = tree.count_neighbors(tree, tol) <= LINK_LIMIT
+    found = _linked(tree, tol) if few else _flooded(x, tol)
+    weight = np.bincount(found, m)
+    count, first = len(weight), np.unique(found, return_index=True)[1]
     order = np.lexsort((first, -weight))
     rank = np.empty(count, int)
     rank[order] = np.arange(count)
@@ -52,3 +58,25 @@ def clusters(
     sums = np.zeros((count, x.shape[1]))
     np.add.at(sums, labels, m[:, None] * x)
     return Clusters(count, labels, sums / weight[order, None], weight[order])
+
+
+def _linked(tree: cKDTree, tol: float | int) -> np.ndarray:
+    """The cluster of each token, from all links at once."""
+    i, j = tree.query_pairs(tol, output_type="ndarray").T
+    graph = coo_array((np.ones(len(i), bool), (i, j)), (tree.n, tree.n))
+    return connected_components(graph, directed=False)[1]
+
+
+def _flooded(x: Float[np.ndarray, "n d"], tol: float | int, block: int = 256) -> np.ndarray:
+    """The cluster of each token in memory O(n · block): n collapsed tokens have n² links."""
+    found = np.full(len(x), -1)
+    left = np.arange(len(x))
+    count = 0
+    while left.size:
+        front, left = left[:1], left[1:]
+        while front.size:
+            found[front] = count
+            near = (cdist(x[front[:block]], x[left]) <= tol).any(axis=0)
+            front, left = np.concatenate([front[block:], left[near]]), left[~near]
+        count += 1
+    return found

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Blocked
+from attnflow.checks import as_floats, require_state
 
 BLOCK = Blocked().block
 
 
 def energy(
-    x: Float[ArrayLike, "n d"],
-    beta: Float[ArrayLike, ""] | float,
-    masses: Float[ArrayLike, " n"] | None = None,
+    x: Real[ArrayLike, "n d"],
+    beta: Float[ArrayLike, ""] | int,
+    masses: Real[ArrayLike, " n"] | None = None,
 ) -> Float[Array, ""]:
     """`E_β = (1/2β) Σ_ij m_i m_j e^{β <x_i,x_j>} / (Σ m)²`, [P](3.5).
 
@@ -24,10 +25,17 @@ def energy(
     >>> print(float(energy(jnp.array([[1.0, 0.0]]), 0.0)))
     0.5
     """
-    x = jnp.asarray(x)
+    require_state(x, masses)
+    x = as_floats(x)
     beta = jnp.asarray(beta, x.dtype)
     m = jnp.ones(len(x), x.dtype) if masses is None else jnp.asarray(masses, x.dtype)
-    m = m / m.sum()
+    return _energy(x, beta, m / m.sum())
+
+
+@jax.jit
+def _energy(
+    x: Float[Array, "n d"], beta: Float[Array, ""], m: Float[Array, " n"]
+) -> Float[Array, ""]:
     safe = jnp.where(beta == 0, 1, beta)
 
     def row(pair: tuple[Array, Array]) -> Array:

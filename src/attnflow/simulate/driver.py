@@ -1,4 +1,4 @@
-"""The host-side driver: checks, batches, progress, cancelling, and what is left when a run fails."""
+"""The host-side driver: checks, batches, progress, cancelling, and what a failed run leaves."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def simulate(
     (3, 16, 3)
     >>> bool(af.observe.overlaps(traj.final).min() > 0.999)
     True
+
     """
     inputs.check_system(system)
     method = inputs.check_method(method, system)
@@ -153,19 +154,21 @@ class _Run:
     def all(self, x: Array, masses: Array | None, progress: bool) -> tuple[Any, Any, Standing]:
         """Every chunk, to the end or to an error."""
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
-        steps = self._chunk(x)
+        chunk = self._chunk(x)
         limit = self.problem.method.steps_limit(self.problem.ts)
         at = _begin(self.problem, x, masses)
         bar = _bar(progress)
         try:
             while float(jnp.min(at.t)) < t1:
-                at = _advance(self.problem, at, steps)
+                taken = int(jnp.max(jnp.where(at.t < t1, at.accepted + at.rejected, 0)))
+                at = _advance(self.problem, at, min(chunk, limit - taken))
                 bar.update(100 * (float(jnp.mean(at.t)) - t0) / (t1 - t0) - bar.n)
                 self._look(at, limit)
         except KeyboardInterrupt:
             why = f"interrupted at t = {float(jnp.min(at.t)):g} of {t1:g}"
             raise _Stopped(Interrupted, why, self._reached(at)) from None
         finally:
+            bar.refresh()
             bar.close()
         return at.kept, _final(self.problem, at), at
 
@@ -202,12 +205,23 @@ class _Run:
         raise _Stopped(IncompleteRun, message, self._reached(at))
 
     def _reached(self, at: Standing) -> tuple[Array, Any, Any, Standing]:
-        """The save times that some member reached, what it kept there, and the last states."""
-        finite = np.asarray(_finite(at.y))
-        count = int(np.max(np.where(finite, np.asarray(at.count), 0)))
-        count = max(count, 1)
+        """The save times that some member reached, what it kept there, and the last states.
+
+        A member whose tokens ran away has as its last state the last one that was kept.
+        """
+        T = len(self.problem.ts)
+        alive = np.asarray(_finite(at.y))
+        sound = np.asarray(jax.vmap(_finite)(at.kept)) & (
+            np.arange(T) < np.asarray(at.count)[:, None]
+        )
+        count = max(1, int(sound.any(axis=0).sum()))
         kept = jax.tree.map(lambda a: a[:, :count], at.kept)
-        return self.problem.ts[:count], kept, _final(self.problem, at), at
+        final = _final(self.problem, at)
+        if self.problem.save is None:
+            last = np.maximum(sound.sum(axis=1) - 1, 0)
+            final = jnp.where(alive[:, None, None], final, at.kept[np.arange(len(last)), last])
+            at = eqx.tree_at(lambda s: s.t, at, jnp.where(alive, at.t, self.problem.ts[last]))
+        return self.problem.ts[:count], kept, final, at
 
 
 @eqx.filter_jit

@@ -28,9 +28,7 @@ def check_method(method: Any, system: System) -> Method:
     if method is None:
         return Layers() if isinstance(system, Map) else Adaptive()
     if not isinstance(method, Method):
-        raise InputError(
-            f"method must be Adaptive(), Fixed(dt) or Layers(dt), not {method!r}."
-        )
+        raise InputError(f"method must be Adaptive(), Fixed(dt) or Layers(dt), not {method!r}.")
     return method
 
 
@@ -64,7 +62,9 @@ def check_start(system: System, x0: Any) -> Array:
     try:
         x = jnp.asarray(x0)
     except (TypeError, ValueError):
-        raise InputError(f"x0 must be an array of tokens (n, d), not {type(x0).__name__}.") from None
+        raise InputError(
+            f"x0 must be an array of tokens (n, d), not {type(x0).__name__}."
+        ) from None
     if x.ndim < 2 or 0 in x.shape:
         raise InputError(
             f"x0 must have shape (n, d), one row for each token, or (*batch, n, d), but its shape "

@@ -58,7 +58,9 @@ class Method(eqx.Module):
                 f"and has no velocity; it is {self!r}."
             )
 
-    def _continuous(self, system: System, masses: Any, solver: Any, controller: Any, dt0: Any) -> Pieces:
+    def _continuous(
+        self, system: System, masses: Any, solver: Any, controller: Any, dt0: Any
+    ) -> Pieces:
         def velocity(t: Any, y: Any, latest: Any) -> Any:
             return system.flow(t if latest is None else jnp.minimum(t, latest), y, masses)
 
@@ -109,7 +111,7 @@ class Adaptive(Method):
         floor = 8 * float(jnp.finfo(dtype).eps)
         controller = diffrax.PIDController(
             rtol=jnp.maximum(self.rtol.astype(dtype), floor),
-            atol=jnp.maximum(self.atol.astype(dtype), floor * floor),
+            atol=jnp.maximum(self.atol.astype(dtype), floor),
             pcoeff=0.2,
             icoeff=0.4,
             dtmin=1e-14 * jnp.minimum(ts[-1] - ts[0], 1),

@@ -52,7 +52,7 @@ class Problem(eqx.Module):
             parts.term, t0, t1, y, parts.dt0, None, parts.solver.func, order
         )
         one = jax.eval_shape(lambda: self._keep(parts, t0, y))
-        none = jnp.zeros((), jnp.int32)
+        none = jnp.zeros((), int)
         start = Standing(
             masses=masses,
             t=t0,
@@ -99,7 +99,8 @@ class Problem(eqx.Module):
             made_jump=at.made_jump,
         )
         (times, new), (t_last, y_last) = zip(solution.ts, solution.ys, strict=True)
-        slots = jnp.where(jnp.isfinite(times), at.count + jnp.arange(T), T)
+        made = jnp.isfinite(times)
+        slots = jnp.where(made, at.count + jnp.arange(T), T)
         running = diffrax.RESULTS.max_steps_reached
         return Standing(
             masses=at.masses,
@@ -110,9 +111,9 @@ class Problem(eqx.Module):
             controller_state=solution.controller_state,
             made_jump=jnp.asarray(solution.made_jump),
             kept=jax.tree.map(lambda a, b: a.at[slots].set(b, mode="drop"), at.kept, new),
-            count=jnp.minimum(at.count + jnp.isfinite(times).sum().astype(jnp.int32), T),
-            accepted=at.accepted + solution.stats["num_accepted_steps"],
-            rejected=at.rejected + solution.stats["num_rejected_steps"],
+            count=jnp.minimum(at.count + made.sum(), T),
+            accepted=at.accepted + jnp.asarray(solution.stats["num_accepted_steps"], int),
+            rejected=at.rejected + jnp.asarray(solution.stats["num_rejected_steps"], int),
             failed=(solution.result != diffrax.RESULTS.successful) & (solution.result != running),
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import diffrax
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -81,6 +82,7 @@ class Retracted(diffrax.AbstractAdaptiveSolver):
             terms, t0, t1, y0, args, solver_state, made_jump
         )
         y1 = self.system.retract(y1)
+        result = stop_unless_finite(y1, result)
         return y1, error, dense | {"y1": y1}, solver_state, result
 
 
@@ -114,7 +116,14 @@ class LayerStep(diffrax.AbstractSolver):
     ) -> Any:
         """Layer number t0/dt."""
         y1 = self.system.layer(whole_if_close(t0 / self.dt), y0, self.dt, self.masses)
-        return y1, None, {"y0": y0, "y1": y1}, solver_state, diffrax.RESULTS.successful
+        result = stop_unless_finite(y1, diffrax.RESULTS.successful)
+        return y1, None, {"y0": y0, "y1": y1}, solver_state, result
+
+
+def stop_unless_finite(y: Any, result: Any) -> Any:
+    """The result of a step: it ends the run when tokens ran away and the step is not rejected."""
+    finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(y)]).all()
+    return diffrax.RESULTS.where(finite, result, diffrax.RESULTS.nonlinear_divergence)
 
 
 def whole_if_close(k: Array) -> Array:
@@ -139,7 +148,15 @@ class Resumable(diffrax.AbstractStepSizeController):
         return Resumable(self.controller.wrap(direction), self.breaks)
 
     def init(
-        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
     ) -> Any:
         """The first step, cut at the first break."""
         t_next, state = self.controller.init(terms, t0, t1, y0, dt0, args, func, error_order)
@@ -162,6 +179,7 @@ class Resumable(diffrax.AbstractStepSizeController):
             t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state[0]
         )
         end = self._cut(start, end)
+        start = jnp.asarray(start)
         for every in self.breaks:
             from_break = start / every - jnp.floor(start / every + rounding(start.dtype))
             jump = jump | (jnp.abs(from_break) <= rounding(start.dtype))

@@ -131,12 +131,11 @@ class AttentionSystem(System):
 def as_beta(beta: Any) -> Float[Array, ""]:
     """The inverse temperature as an array leaf, so that a new value recompiles nothing."""
     try:
-        array = jnp.asarray(beta, dtype=None if hasattr(beta, "dtype") else float)
+        array = jnp.asarray(beta)
     except (TypeError, ValueError):
         raise InputError(f"beta must be a number, not {beta!r}.") from None
-    if array.ndim != 0 or not jnp.issubdtype(array.dtype, jnp.number):
-        raise InputError(f"beta must be a single number, but its shape is {array.shape}.")
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        array = array.astype(float)
+    if array.ndim != 0 or array.dtype.kind not in "fiu":
+        raise InputError(f"beta must be a single real number, not {beta!r}.")
+    array = jnp.asarray(array, float if array.dtype.kind != "f" else array.dtype)
     require_finite(array, "beta")
     return array

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax.scipy.linalg import expm
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from attnflow.checks import is_traced
 
@@ -28,7 +28,7 @@ any horizon that can be run they grow little, and cutting the spectrum at 0 exac
 eigenvalues that belong together."""
 
 
-def growing_part(V: Float[np.ndarray, "d d"]) -> tuple[np.ndarray, np.ndarray]:
+def growing_part(V: Float[ArrayLike, "d d"]) -> tuple[np.ndarray, np.ndarray]:
     """C and the growth rate μ = max Re λ(C) of a real matrix, diagonalisable or not.
 
     >>> C, mu = growing_part(np.diag([2.0, -1.0]))
@@ -78,13 +78,13 @@ def _frame_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 @jax.custom_jvp
 def conjugate(t: Any, V: Float[Array, "d d"], C: Float[Array, "d d"]) -> Float[Array, "d d"]:
     """`e^{−tC} V e^{tC}`, which is V itself."""
-    return V
+    return V + 0 * t  # vmap over t wants the value to have the batch axis of its derivative
 
 
 @conjugate.defjvp
 def _conjugate_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    t, V, C = primals
-    return V, expm(-t * C) @ tangents[1] @ expm(t * C)
+    t, _, C = primals
+    return conjugate(*primals), expm(-t * C) @ tangents[1] @ expm(t * C)
 
 
 def power(R: Float[Array, "d d"], k: Any) -> Float[Array, "d d"]:

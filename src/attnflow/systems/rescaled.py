@@ -66,7 +66,7 @@ class RescaledAttention(AttentionSystem):
             self.C, self.mu = None, jnp.maximum(jax.lax.stop_gradient(total), 0)
 
     @property
-    def total(self) -> Float[Array, "..."]:
+    def total(self) -> Float[Array, ...]:
         """`V̄ = Σ_h V_h`: a matrix, or the number c when it is c times the identity."""
         V, count = self.heads.V, self.heads.count or 1
         if V is None:
@@ -74,7 +74,7 @@ class RescaledAttention(AttentionSystem):
         return V.sum(axis=0) if V.ndim == 3 else count * V
 
     def to_x(self, t: Any, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """`x = e^{tV} z`, the tokens of pure attention (they overflow where V grows and t is large)."""
+        """`x = e^{tV} z`, the tokens of pure attention, which overflow where V grows for long."""
         return _exponential(t, self.total.astype(z.dtype), z)
 
     def to_z(self, t: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
@@ -128,7 +128,8 @@ class RescaledAttention(AttentionSystem):
     ) -> Float[Array, "n d"]:
         """`z ← z + Δt Σ_j A_ij(R^k z) R⁻¹ V (z_j − z_i)`, `R = I + ΔtV`, [E] Remark 4."""
         total, V = self.total.astype(x.dtype), self._now(x.dtype).V
-        k = jnp.round(jnp.asarray(k)).astype(jnp.int32)
+        layers = jnp.round(jnp.asarray(k)).astype(jnp.int32)
+        k, dt = layers.astype(x.dtype), jnp.asarray(dt, x.dtype)
         if total.ndim == 0:
             R = 1 + dt * total
             means = self._weighted(k * dt, x, x, 2 * k * jnp.log(jnp.abs(R)), masses)
@@ -137,11 +138,11 @@ class RescaledAttention(AttentionSystem):
             return (x + dt * jax.vmap(apply, in_axes=(None, 0))(V, means).sum(axis=0)) / R
         R = jnp.eye(len(total), dtype=x.dtype) + dt * total
         radius = jnp.abs(jnp.linalg.eigvals(jax.lax.stop_gradient(R))).max().astype(x.dtype)
-        seen = apply(power(R / radius, k), x)
+        seen = apply(power(R / radius, layers), x)
         means = self._weighted(k * dt, seen, x, 2 * k * jnp.log(radius), masses)
         if self.heads.count is None:
             return x + dt * jnp.linalg.solve(R, apply(V, means - x).T).T
-        moved = power(jnp.linalg.inv(R), k) @ V @ power(R, k)
+        moved = power(jnp.linalg.inv(R), layers) @ V @ power(R, layers)
         pushed = (means @ jnp.swapaxes(moved, -1, -2)).sum(axis=0)
         return jnp.linalg.solve(R, (x + dt * pushed).T).T
 
@@ -189,7 +190,9 @@ class RescaledAttention(AttentionSystem):
         """`u = e^{−μt} x`, which stays bounded, and the β e^{2μt} that makes up for it."""
         mu = self.mu.astype(y.dtype)
         if self.C is not None:
-            y = apply(expm(t * (self.C.astype(y.dtype) - mu * jnp.eye(y.shape[-1], dtype=y.dtype))), y)
+            y = apply(
+                expm(t * (self.C.astype(y.dtype) - mu * jnp.eye(y.shape[-1], dtype=y.dtype))), y
+            )
         return y, self._sharpened(2 * mu * t, y.dtype)
 
     def _sharpened(self, log_scale: Any, dtype: Any) -> Float[Array, ""]:
@@ -226,12 +229,14 @@ def _scalar_if_isotropic(V: Weight) -> Weight:
     if V is None or is_traced(V) or np.ndim(V) != 2:  # type: ignore[arg-type]
         return V
     M = np.asarray(V)
-    if M.shape[0] == M.shape[1] and M.dtype.kind in "fiu" and np.array_equal(
-        M, M[0, 0] * np.eye(len(M))
+    if (
+        M.shape[0] == M.shape[1]
+        and M.dtype.kind in "fiu"
+        and np.array_equal(M, M[0, 0] * np.eye(len(M)))
     ):
         return float(M[0, 0])
     return V
 
 
-def _exponential(t: Any, V: Float[Array, "..."], x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def _exponential(t: Any, V: Float[Array, ...], x: Float[Array, "n d"]) -> Float[Array, "n d"]:
     return x * jnp.exp(t * V) if V.ndim == 0 else apply(expm(t * V), x)

@@ -13,11 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import block_diag
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
-from attnflow.checks import require_count
+from attnflow.checks import require_count, require_finite
 from attnflow.errors import InputError
 from attnflow.randomness import AnyKey, as_key
+
+Eigenvalues = Sequence[complex | float | int] | Num[np.ndarray, " d"]
 
 
 def identity(d: int) -> Float[Array, "d d"]:
@@ -30,7 +32,7 @@ def ginibre(
     *,
     rows: int | None = None,
     heads: int | None = None,
-    scale: float = 1.0,
+    scale: float | int = 1.0,
     seed: int | None = None,
     key: AnyKey | None = None,
 ) -> Float[Array, "*heads k d"]:
@@ -41,7 +43,7 @@ def ginibre(
     >>> ginibre(3, rows=2, heads=4, seed=0).shape
     (4, 2, 3)
     """
-    shape = _shape(heads, rows or d, d)
+    shape = _shape(heads, d if rows is None else rows, d)
     return scale * jax.random.normal(as_key(seed, key), shape, dtype=float)
 
 
@@ -49,7 +51,7 @@ def wigner(
     d: int,
     *,
     heads: int | None = None,
-    scale: float = 1.0,
+    scale: float | int = 1.0,
     seed: int | None = None,
     key: AnyKey | None = None,
 ) -> Float[Array, "*heads d d"]:
@@ -63,7 +65,7 @@ def goe(
     d: int,
     *,
     heads: int | None = None,
-    scale: float = 1.0,
+    scale: float | int = 1.0,
     seed: int | None = None,
     key: AnyKey | None = None,
 ) -> Float[Array, "*heads d d"]:
@@ -81,7 +83,7 @@ def wishart(
     d: int,
     *,
     heads: int | None = None,
-    scale: float | None = None,
+    scale: float | int | None = None,
     seed: int | None = None,
     key: AnyKey | None = None,
 ) -> Float[Array, "*heads d d"]:
@@ -91,10 +93,10 @@ def wishart(
 
 
 def spectrum(
-    eigenvalues: Sequence[complex],
+    eigenvalues: Eigenvalues,
     *,
     symmetric: bool = True,
-    condition: float = 4.0,
+    condition: float | int = 4.0,
     heads: int | None = None,
     seed: int | None = None,
     key: AnyKey | None = None,
@@ -122,9 +124,9 @@ def paranormal(
     d: int,
     multiplicity: int,
     *,
-    leading: float = 1.0,
-    radius: float = 0.5,
-    condition: float = 4.0,
+    leading: float | int = 1.0,
+    radius: float | int = 0.5,
+    condition: float | int = 4.0,
     heads: int | None = None,
     seed: int | None = None,
     key: AnyKey | None = None,
@@ -138,10 +140,9 @@ def paranormal(
     d, multiplicity = require_count(d, "d"), require_count(multiplicity, "multiplicity")
     if multiplicity >= d:
         raise InputError(f"multiplicity must be below d = {d}: for V = λI pass the number λ as V.")
+    require_finite(leading, "leading")
     if not 0 <= radius < leading:
-        raise InputError(
-            f"radius must lie between 0 and leading = {leading}, but it is {radius}."
-        )
+        raise InputError(f"radius must lie between 0 and leading = {leading}, but it is {radius}.")
 
     def one(key: AnyKey) -> Array:
         draw, basis = jax.random.split(key)
@@ -160,7 +161,7 @@ def perron(
     d: int,
     *,
     heads: int | None = None,
-    scale: float = 1.0,
+    scale: float | int = 1.0,
     seed: int | None = None,
     key: AnyKey | None = None,
 ) -> Float[Array, "*heads d d"]:
@@ -170,29 +171,33 @@ def perron(
     True
     """
     shape = _shape(heads, d, d)
-    tiny = float(np.finfo(float).tiny)
+    tiny = float(jnp.finfo(jnp.result_type(float)).tiny)
     return scale * jax.random.uniform(as_key(seed, key), shape, dtype=float, minval=tiny)
 
 
 FAMILIES: dict[str, Callable[..., Any]] = {
-    family.__name__: family  # type: ignore[attr-defined]
+    family.__name__: family
     for family in (identity, ginibre, wigner, goe, wishart, spectrum, paranormal, perron)
 }
 """The families by name, as specs call them."""
 
 
 def _shape(heads: int | None, rows: int, columns: int) -> tuple[int, ...]:
-    matrix = (require_count(rows, "rows"), require_count(columns, "d"))
+    columns = require_count(columns, "d")
+    matrix = (require_count(rows, "rows"), columns)
     return matrix if heads is None else (require_count(heads, "heads"), *matrix)
 
 
 def _orthogonal(key: AnyKey, d: int, heads: int | None) -> Array:
-    return jax.random.orthogonal(key, d, () if heads is None else (heads,), dtype=float)
+    shape = () if heads is None else (require_count(heads, "heads"),)
+    return jax.random.orthogonal(key, d, shape, dtype=float)
 
 
-def _in_random_basis(blocks: Array, condition: float, heads: int | None, key: AnyKey) -> Array:
-    if condition < 1:
-        raise InputError(f"condition must be at least 1, but it is {condition}.")
+def _in_random_basis(
+    blocks: Array, condition: float | int, heads: int | None, key: AnyKey
+) -> Array:
+    if not 1 <= condition < math.inf:
+        raise InputError(f"condition must be finite and at least 1, but it is {condition}.")
     d = len(blocks)
     left, right = (_orthogonal(k, d, heads) for k in jax.random.split(key))
     stretch = jnp.linspace(1.0, condition, d)
@@ -201,13 +206,14 @@ def _in_random_basis(blocks: Array, condition: float, heads: int | None, key: An
     return S @ blocks @ S_inverse
 
 
-def _real_blocks(eigenvalues: Sequence[complex]) -> np.ndarray:
+def _real_blocks(eigenvalues: Eigenvalues) -> np.ndarray:
     """The block-diagonal real matrix of the eigenvalues: 1 × 1, and 2 × 2 for each pair."""
     values = np.asarray(eigenvalues, dtype=complex)
     if values.ndim != 1 or not values.size or not np.all(np.isfinite(values)):
         raise InputError("eigenvalues must be a non-empty list of finite numbers.")
     upper, lower = values[values.imag > 0], values[values.imag < 0]
-    if not np.allclose(np.sort_complex(upper), np.sort_complex(lower.conj())):
+    paired = len(upper) == len(lower)
+    if not paired or not np.allclose(np.sort_complex(upper), np.sort_complex(lower.conj())):
         raise InputError("eigenvalues must be real or come in conjugate pairs a ± ib.")
     real = values[values.imag == 0].real
     blocks = np.zeros((len(values), len(values)))

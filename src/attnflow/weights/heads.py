@@ -8,10 +8,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from attnflow.checks import require_finite
+from attnflow.checks import as_floats, require_finite
 from attnflow.errors import InputError
 
 Schedule = Callable[[Any], Array]
@@ -20,7 +19,7 @@ Weight = ArrayLike | Schedule | None
 head), or a function of time that returns one of these."""
 
 
-def apply(W: Float[Array, "..."] | None, x: Float[Array, "*n d"]) -> Float[Array, "*n k"]:
+def apply(W: Float[Array, ...] | None, x: Float[Array, "*n d"]) -> Float[Array, "*n k"]:
     """`W x` for each row x, where W is nothing (identity), a number or a matrix.
 
     >>> x = jnp.array([[1.0, 2.0]])
@@ -74,7 +73,7 @@ class Heads(eqx.Module):
         widths = {name: s[-1] for name, s in shapes.items()}
         if len(set(widths.values())) > 1:
             said = ", ".join(f"{name} has {w}" for name, w in widths.items())
-            raise InputError(f"Q, K and V must have as many columns as tokens have entries: {said}.")
+            raise InputError(f"Q, K and V must have d columns, as tokens have d entries: {said}.")
         heights = {name: shapes[name][-2] if name in shapes else self.dim for name in "QK"}
         if heights["Q"] != heights["K"]:
             missing = "".join(f" ({n} is the identity)" for n in "QK" if n not in shapes)
@@ -136,17 +135,24 @@ class Heads(eqx.Module):
 
 
 def _admit(W: Weight, name: str) -> Any:
-    if W is None or callable(W):
+    if W is None:
         return W
-    if not isinstance(W, jax.Array):
-        try:
-            W = np.asarray(W)
-            if W.dtype.kind not in "fiu":
-                raise TypeError
-        except (TypeError, ValueError):
-            raise InputError(f"{name} must be made of real numbers, not {W!r}.") from None
-    array = jnp.asarray(W)
-    if not jnp.issubdtype(array.dtype, jnp.floating):
-        array = array.astype(float)
+    if callable(W):
+        value = jax.eval_shape(W, 0.0)
+        if not _is_real(value):
+            raise InputError(f"{name}(t) must be a number or real matrices, but it is {value!r}.")
+        return W
+    try:
+        array = jnp.asarray(W)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or not _is_real(array):
+        raise InputError(f"{name} must be made of real numbers, not {W!r}.")
+    array = as_floats(array)
     require_finite(array, name)
     return array
+
+
+def _is_real(array: Any) -> bool:
+    dtype = getattr(array, "dtype", bool)
+    return jnp.issubdtype(dtype, jnp.floating) or jnp.issubdtype(dtype, jnp.integer)

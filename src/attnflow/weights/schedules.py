@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from attnflow.checks import require_positive
+from attnflow.checks import as_floats, require_positive
 from attnflow.randomness import AnyKey, as_key
 
 
@@ -40,7 +40,7 @@ class Redrawn(eqx.Module):
         self,
         draw: Callable[..., Array],
         *,
-        every: float,
+        every: float | int,
         seed: int | None = None,
         key: AnyKey | None = None,
     ):
@@ -51,6 +51,6 @@ class Redrawn(eqx.Module):
 
     def __call__(self, t: Any) -> Float[Array, "*heads k d"]:
         """The matrix at time t."""
-        t = jnp.asarray(t, dtype=jnp.result_type(t, jnp.float32))
+        t = as_floats(t)
         period = jnp.floor(t / self.every + rounding(t.dtype)).astype(jnp.int32)
         return self.draw(key=jax.random.fold_in(self.key, period))

@@ -1,0 +1,5 @@
+"""`python -m attnflow` is the command `attnflow`."""
+
+from attnflow.cli import app
+
+app()

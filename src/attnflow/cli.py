@@ -1,0 +1,184 @@
+"""The command line: `attnflow run …`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from attnflow._version import __version__
+
+app = typer.Typer(
+    help="Transformers as interacting particle systems: tokens are particles, layers are time.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+console = Console(highlight=False)
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Transformers as interacting particle systems: tokens are particles, layers are time."""
+    if version:
+        console.print(f"attnflow {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="A TOML spec. Without it: SA on S², n = 64, β = 9, metastable."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("attnflow-run.png"),
+    gif: Annotated[
+        Path | None, typer.Option(help="Also write an animation to this file.", metavar="FILE.gif")
+    ] = None,
+    store: Annotated[
+        Path | None, typer.Option(help="Also keep the trajectory in this Zarr store.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the numbers to this file.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List all systems and stop.")] = False,
+) -> None:
+    """Simulate a system, say what formed and when, and draw it.
+
+    Example: `attnflow run examples/circle.toml --out circle.png --gif circle.gif`
+    """
+    if show_list:
+        _list_systems()
+        return
+    _keep_compiled_code()
+    with _Guard():
+        _run(spec, out, gif, store, json_file)
+
+
+def _run(
+    spec: Path | None, out: Path, gif: Path | None, store: Path | None, json_file: Path | None
+) -> None:
+    from attnflow.errors import IncompleteRun, Interrupted
+    from attnflow.simulate import simulate
+    from attnflow.spec import default_spec, read_spec
+
+    for path, suffixes in ((out, {".png", ".pdf", ".svg"}), (gif, {".gif"})):
+        _check_output(path, suffixes)
+    for path in (store, json_file):
+        _check_output(path, None)
+    wanted = default_spec() if spec is None else read_spec(spec)
+    planned = wanted.build()
+    code = 0
+    try:
+        trajectory = simulate(
+            planned.system,
+            planned.x0,
+            planned.ts,
+            method=planned.method,
+            progress=sys.stderr.isatty(),
+        )
+    except (IncompleteRun, Interrupted) as error:
+        console.print(f"[bold red]stopped:[/] {error}", soft_wrap=True)
+        trajectory, code = error.trajectory, 130 if isinstance(error, Interrupted) else 1
+        if len(trajectory.ts) < 2:
+            raise typer.Exit(code) from None
+    _tell(trajectory, wanted.title, out, gif, store, json_file)
+    raise typer.Exit(code)
+
+
+def _tell(
+    trajectory: Any,
+    title: str | None,
+    out: Path,
+    gif: Path | None,
+    store: Path | None,
+    json_file: Path | None,
+) -> None:
+    """Print the report and write the files that were asked for."""
+    from attnflow.plot import animate, overview
+    from attnflow.report import summarise
+
+    report = summarise(trajectory)
+    _print_report(report, title)
+    overview(trajectory, report, title=title, path=out)
+    written = [out]
+    if gif is not None:
+        written.append(animate(trajectory, report, path=gif))
+    if store is not None:
+        written.append(trajectory.save(store))
+    if json_file is not None:
+        json_file.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+        written.append(json_file)
+    for path in written:
+        console.print(f"wrote [bold]{path}[/]", soft_wrap=True)
+
+
+def _print_report(report: Any, title: str | None) -> None:
+    table = Table(show_header=False, box=None, pad_edge=False, title=title, title_justify="left")
+    table.add_row("system", report.system)
+    table.add_row("tokens", f"n = {report.n} in R^{report.d}")
+    table.add_row("method", report.method)
+    table.add_row("steps", f"{report.steps} ({report.rejected} rejected)")
+    stairs = report.staircase
+    shown = stairs if len(stairs) <= 12 else [*stairs[:2], None, *stairs[-9:]]
+    steps = " → ".join("…" if s is None else f"{s[1]} (t = {s[0]:.3g})" for s in shown)
+    table.add_row("clusters", f"{steps}, until t = {report.times[-1]:.4g}")
+    table.add_row("", f"(tokens linked within {report.tolerance:.2g})")
+    if report.energy is not None:
+        table.add_row("energy", f"E_β: {report.energy[0]:.6g} → {report.energy[-1]:.6g}")
+    console.print(table)
+
+
+def _list_systems() -> None:
+    from attnflow.systems import SYSTEMS
+
+    table = Table("system", "equation", "source")
+    for name, system in SYSTEMS.items():
+        table.add_row(name, system.equation, system.source)
+    console.print(table)
+
+
+def _check_output(path: Path | None, suffixes: set[str] | None) -> None:
+    from attnflow.errors import InputError
+
+    if path is None:
+        return
+    if suffixes is not None and path.suffix.lower() not in suffixes:
+        raise InputError(f"{path}: the file's name must end in {' or '.join(sorted(suffixes))}.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: there is no folder {path.absolute().parent}.")
+
+
+class _Guard:
+    """Turns errors of input into one sentence and exit code 2."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        from attnflow.errors import InputError
+
+        if isinstance(error, InputError):
+            console.print("[bold red]error:[/]", end=" ")
+            console.print(str(error), markup=False, soft_wrap=True)
+            raise typer.Exit(2) from None
+
+
+def _keep_compiled_code() -> None:
+    """Keep what JAX compiles on disk, so that the second run of a command starts at once."""
+    import jax
+
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    jax.config.update("jax_compilation_cache_dir", str(Path(base) / "attnflow" / "compiled"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

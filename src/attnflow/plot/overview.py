@@ -1,0 +1,151 @@
+"""The picture of a run: tokens at four moments, then cluster count and energy along time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from attnflow import observe
+from attnflow.plot.style import FAINT, INK, PALETTE, style
+from attnflow.plot.tokens import Stage
+from attnflow.report import Report
+from attnflow.simulate import Trajectory
+from attnflow.spaces import Sphere
+from attnflow.systems import System
+
+matplotlib.use("Agg", force=False)
+
+
+def overview(
+    trajectory: Trajectory,
+    report: Report,
+    *,
+    title: str | None = None,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw a run and, with `path`, write it as PNG, PDF or SVG.
+
+    Tokens keep the colour of the cluster they are in at the end of the first long plateau of the
+    cluster count, so that one can see who came from where.
+    """
+    xs = np.asarray(trajectory.xs)
+    stage = stage_of(trajectory)
+    moments = chosen_moments(report)
+    labels = cluster_labels(xs, moments, report.tolerance)
+    with style():
+        figure = Figure(figsize=(3.0 * len(moments), 5.2), layout="constrained")
+        grid = figure.add_gridspec(2, 2 * len(moments), height_ratios=(1.5, 1))
+        for column, i in enumerate(moments):
+            ax = figure.add_subplot(grid[0, 2 * column : 2 * column + 2])
+            stage.set(ax)
+            stage.draw(ax, i, labels)
+            count = report.clusters[i]
+            noun = "cluster" if count == 1 else "clusters"
+            ax.set_title(f"$t = {_number(report.times[i])}$\n{count} {noun}")
+        width = 2 * len(moments)
+        halves = (slice(0, width // 2), slice(width // 2, width))
+        counts_over_time(
+            figure.add_subplot(grid[1, halves[0] if report.energy else slice(0, width)]), report
+        )
+        if report.energy:
+            energy_over_time(figure.add_subplot(grid[1, halves[1]]), report)
+        heading = report.system if title is None else f"{title}: {report.system}"
+        figure.suptitle(f"{heading}, $n = {report.n}$, $d = {report.d}$", fontsize=12)
+        if path is not None:
+            figure.savefig(path)
+    return figure
+
+
+def stage_of(trajectory: Trajectory) -> Stage:
+    """The view for a trajectory: round if its system lives on the unit sphere."""
+    system = trajectory.system
+    on_sphere = isinstance(system, System) and isinstance(system.space, Sphere)
+    return Stage(np.asarray(trajectory.xs), on_sphere)
+
+
+def chosen_moments(report: Report) -> list[int]:
+    """Four saves that tell the story: the start, the gathering, the longest plateau, the end."""
+    counts, last = np.asarray(report.clusters), len(report.clusters) - 1
+    settled = int(np.argmax(counts <= 0.5 * (counts[0] + counts[-1]))) or max(1, last // 3)
+    middle = _plateau(counts)
+    chosen = {0, settled, middle, last}
+    for extra in np.linspace(0, last, 8).round().astype(int):
+        if len(chosen) >= min(4, last + 1):
+            break
+        chosen.add(int(extra))
+    return sorted(chosen)
+
+
+def _plateau(counts: np.ndarray) -> int:
+    """The end of the longest stretch, in saves, of one count between the first and the last."""
+    inside = (counts != counts[0]) & (counts != counts[-1])
+    best, length, run = len(counts) * 2 // 3, 0, 0
+    for i in range(1, len(counts)):
+        run = run + 1 if inside[i] and counts[i] == counts[i - 1] else 0
+        if run > length:
+            best, length = i, run
+    return best
+
+
+def cluster_labels(xs: np.ndarray, moments: list[int], tolerance: float) -> np.ndarray:
+    """The cluster of each token at the last moment but one (or the last, if it is a mere cloud)."""
+    for i in (moments[-2], moments[-1]):
+        found = observe.clusters(xs[i], tolerance)
+        if found.count <= len(PALETTE):
+            return found.labels
+    return np.zeros(xs.shape[1], int)
+
+
+def counts_over_time(ax: Axes, report: Report) -> None:
+    """The number of clusters, as the staircase that it is."""
+    times = _shown_times(ax, report)
+    ax.step(times, report.clusters, where="post", color=PALETTE[0])
+    ax.set(ylabel="clusters", ylim=(0.8, max(report.clusters) * 1.25))
+    ax.set_yscale("log", base=2)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    if report.clusters[-1] < 8:
+        ax.axhline(report.clusters[-1], color=FAINT, lw=0.6, ls=":", zorder=0)
+
+
+def energy_over_time(ax: Axes, report: Report) -> None:
+    """The interaction energy E_β."""
+    times = _shown_times(ax, report)
+    ax.plot(times, report.energy or [], color=PALETTE[1])
+    values = np.asarray(report.energy)
+    if values.min() > 0 and values.max() / values.min() > 30:
+        ax.set_yscale("log")
+    ax.set_ylabel(r"energy $E_\beta$")
+
+
+def mark_time(ax: Axes, t: float) -> Line2D:
+    """A vertical line at the time of an animation's frame."""
+    return ax.axvline(t, color=INK, lw=0.8)
+
+
+def _shown_times(ax: Axes, report: Report) -> np.ndarray:
+    """The save times; on a log scale if they were spaced so, with 0 at the left edge."""
+    times = np.asarray(report.times)
+    ax.set_xlabel("time $t$")
+    gaps = np.diff(times)
+    if len(times) > 3 and gaps[-1] > 20 * gaps[1]:
+        ax.set_xscale("log")
+        ax.set_xlim(times[1], times[-1])
+    else:
+        ax.set_xlim(times[0], times[-1])
+    return times
+
+
+def _number(value: float) -> str:
+    """A time for a title: plain where it is short, a power of ten where it is long."""
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:.3g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    digits = mantissa.rstrip("0").rstrip(".")
+    factor = "" if digits == "1" else rf"{digits}\cdot "
+    return rf"{factor}10^{{{int(exponent)}}}"

@@ -1,0 +1,138 @@
+"""Tokens where they live: on the circle, on the sphere, in R² and R³, or seen through PCA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Circle
+
+from attnflow.plot.style import FAINT, colours
+
+TRAIL = 12
+"""How many earlier saves a trail shows."""
+
+
+class Stage:
+    """A view onto tokens that stays the same over a whole run.
+
+    `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are (the
+    sphere from where most of the final tokens show), above through the two leading principal
+    components of all saved states.
+    """
+
+    def __init__(self, xs: Float[np.ndarray, "T n d"], round_: bool):
+        self.xs = np.asarray(xs, dtype=float)
+        self.d = self.xs.shape[-1]
+        self.globe = round_ and self.d == 3
+        self.ring = round_ and self.d == 2
+        self.frame, self.centre = self._frame()
+        flat = self.view(self.xs.reshape(-1, self.d))[0]
+        flat = flat[np.isfinite(flat).all(axis=1)]
+        self.reach = 1.12 if round_ else 1.08 * float(np.abs(flat).max() or 1.0)
+
+    def _frame(self) -> tuple[np.ndarray, np.ndarray]:
+        zero = np.zeros(self.d)
+        if self.d <= 2:
+            return np.eye(self.d), zero
+        if self.globe:
+            return _facing(self.xs[-1]), zero
+        if self.d == 3:
+            return _oblique(), self._middle()
+        points = self.xs.reshape(-1, self.d)
+        points = points[np.isfinite(points).all(axis=1)]
+        middle = points.mean(axis=0)
+        axes = np.linalg.svd(points - middle, full_matrices=False)[2]
+        return axes[:2], middle
+
+    def _middle(self) -> np.ndarray:
+        last = self.xs[-1]
+        return 0.5 * (last.min(axis=0) + last.max(axis=0))
+
+    def view(self, x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
+        """Plane coordinates (n, 2), and how near each token is to the eye."""
+        seen = (np.asarray(x, dtype=float) - self.centre) @ self.frame.T
+        if self.d == 1:
+            return np.column_stack([seen[:, 0], np.zeros(len(seen))]), np.ones(len(seen))
+        near = seen[:, 2] if seen.shape[1] == 3 else np.ones(len(seen))
+        return seen[:, :2], near
+
+    def set(self, ax: Axes) -> None:
+        """Prepare the axes: the outline of the space, equal scales, no ticks."""
+        ax.set(xlim=(-self.reach, self.reach), ylim=(-self.reach, self.reach))
+        ax.set_aspect("equal")
+        if self.globe or self.ring or self.d >= 3:
+            ax.axis("off")
+        if self.globe:
+            ax.add_patch(Circle((0, 0), 1, facecolor="#F4F6F8", edgecolor=FAINT, lw=0.8, zorder=0))
+            for line in _graticule():
+                flat, near = self.view(line)
+                flat[near < 0] = np.nan
+                ax.plot(*flat.T, color="#D5DAE0", lw=0.6, zorder=0)
+        if self.ring:
+            ax.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=FAINT, lw=0.8, zorder=0))
+        if self.d >= 4:
+            ax.text(0.5, 0.0, "PC 1 – PC 2", transform=ax.transAxes, ha="center", color=FAINT)
+        if self.d == 1:
+            ax.set_yticks([])
+
+    def draw(self, ax: Axes, i: int, labels: np.ndarray, size: float = 26) -> list[Any]:
+        """Tokens at save i with their trails, coloured by label; far ones are paler."""
+        flat, near = self.view(self.xs[i])
+        shade = np.array(colours(labels))
+        past = np.array([self.view(x)[0] for x in self.xs[max(0, i - TRAIL) : i + 1]])
+        faint = np.where(near >= 0, 0.35, 0.12)
+        trails = LineCollection(
+            list(np.swapaxes(past, 0, 1)),
+            colors=[to_rgba(c, a) for c, a in zip(shade, faint, strict=True)],
+            linewidths=0.9,
+            zorder=1,
+        )
+        artists: list[Any] = [ax.add_collection(trails, autolim=False)]
+        order = np.argsort(near)
+        alpha = np.where(near >= 0, 0.95, 0.3)
+        faces = [to_rgba(shade[token], alpha[token]) for token in order]
+        edges = [to_rgba("white", alpha[token]) for token in order]
+        across, up = flat[order].T
+        dots = ax.scatter(across, up, size, faces, edgecolors=edges, linewidths=0.5, zorder=2)
+        artists.append(dots)
+        return artists
+
+
+def _facing(x: Float[np.ndarray, "n 3"]) -> np.ndarray:
+    """A view of the sphere from the side on which its clusters lie most, a little from above."""
+    spots = np.unique(np.round(x, 2), axis=0)
+    candidates = np.concatenate([x, spots, -spots, [[0, 0, 1.0]]])
+    shown = (candidates @ spots.T).clip(min=-0.2, max=0.6).sum(axis=1)
+    eye = candidates[np.argmax(shown)] + 0.35 * spots.mean(axis=0) + np.array([0.1, 0.2, 0.15])
+    eye = eye / np.linalg.norm(eye)
+    up = np.eye(3)[np.argmin(np.abs(eye))]
+    right = np.cross(up, eye) / np.linalg.norm(np.cross(up, eye))
+    return np.stack([right, np.cross(eye, right), eye])
+
+
+def _oblique() -> np.ndarray:
+    """R³ seen from the usual corner."""
+    a, e = np.deg2rad(-60), np.deg2rad(25)
+    eye = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    return np.stack([right, np.cross(eye, right), eye])
+
+
+def _graticule() -> list[np.ndarray]:
+    """Circles of latitude and longitude."""
+    s = np.linspace(0, 2 * np.pi, 181)
+    lines = []
+    for latitude in np.deg2rad([-60, -30, 0, 30, 60]):
+        c = np.cos(latitude)
+        lines.append(
+            np.stack([c * np.cos(s), c * np.sin(s), np.full_like(s, np.sin(latitude))], -1)
+        )
+    for longitude in np.deg2rad(np.arange(0, 180, 30)):
+        c, n = np.cos(longitude), np.sin(longitude)
+        lines.append(np.stack([np.cos(s) * c, np.cos(s) * n, np.sin(s)], -1))
+    return lines

@@ -1,0 +1,81 @@
+"""What a run did, in a few lines: how many clusters when, and the energy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow import observe
+from attnflow.errors import InputError
+from attnflow.simulate import Trajectory
+from attnflow.spaces import Sphere
+from attnflow.systems import System
+
+TOLERANCE = 1e-2
+"""Tokens are one cluster when linked within this part of their root-mean-square distance from 0."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The numbers behind a run's report and picture."""
+
+    system: str
+    method: str
+    n: int
+    d: int
+    steps: int
+    rejected: int
+    tolerance: float
+    times: list[float]
+    clusters: list[int]
+    energy: list[float] | None
+
+    @property
+    def staircase(self) -> list[tuple[float, int]]:
+        """The times at which the cluster count was first seen to change, and the new count."""
+        counts = self.clusters
+        changed = [i for i in range(len(counts)) if i == 0 or counts[i] != counts[i - 1]]
+        return [(self.times[i], counts[i]) for i in changed]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return asdict(self) | {"staircase": [list(step) for step in self.staircase]}
+
+
+def summarise(trajectory: Trajectory) -> Report:
+    """The report of a single run that kept its states."""
+    if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
+        raise InputError("a report is of a single run (no batch) that kept its states.")
+    positions = np.asarray(trajectory.xs)
+    n, d = trajectory.final.shape
+    scale = float(np.sqrt(np.mean(np.sum(positions[0] ** 2, axis=-1))))
+    tolerance = TOLERANCE * scale if scale > 0 else TOLERANCE
+    return Report(
+        system=str(trajectory.system),
+        method=str(trajectory.method),
+        n=n,
+        d=d,
+        steps=int(trajectory.steps),
+        rejected=int(trajectory.rejected),
+        tolerance=tolerance,
+        times=[float(t) for t in trajectory.ts],
+        clusters=[observe.clusters(x, tolerance).count for x in positions],
+        energy=_energies(trajectory),
+    )
+
+
+def _energies(trajectory: Trajectory) -> list[float] | None:
+    """E_β at the save times, for tokens on the sphere."""
+    system = trajectory.system
+    if not isinstance(system, System) or not isinstance(system.space, Sphere):
+        return None
+    beta = system.beta  # type: ignore[attr-defined]
+    values = jax.lax.map(
+        lambda x: observe.energy(x, beta.astype(x.dtype), trajectory.masses),
+        jnp.asarray(trajectory.xs),
+    )
+    return [float(e) for e in values]

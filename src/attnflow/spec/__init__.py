@@ -1,0 +1,6 @@
+"""TOML ↔ runs: what a spec may say, and the system, start, times and method that it names."""
+
+from attnflow.spec.model import RunSpec
+from attnflow.spec.read import default_spec, read_spec
+
+__all__ = ["RunSpec", "default_spec", "read_spec"]

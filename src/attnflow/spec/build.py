@@ -1,0 +1,99 @@
+"""From a name and its parameters to the thing itself, with errors that name the field."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Array
+
+from attnflow.errors import InputError, unknown
+from attnflow.weights import FAMILIES, Redrawn, Weight
+
+
+def named(
+    where: str,
+    name: str,
+    table: Mapping[str, Callable[..., Any]],
+    parameters: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> Any:
+    """`table[name](**parameters)`; of `given` it takes what it knows and nobody set.
+
+    >>> named("start", "circle", {"circle": lambda n: n}, {"n": 3}, {"key": None})
+    3
+    """
+    if name not in table:
+        raise _at(f"{where}.name", unknown(where, name, table))
+    make = table[name]
+    known = {k for k in inspect.signature(make).parameters if k not in ("key", "dtype", "batch")}
+    for parameter in parameters:
+        if parameter not in known:
+            raise _at(f"{where}.{parameter}", unknown(f"parameter of {name}", parameter, known))
+    usable = {k: v for k, v in given.items() if k in inspect.signature(make).parameters}
+    if "seed" in parameters:
+        usable.pop("key", None)
+    needed = [
+        k
+        for k, p in inspect.signature(make).parameters.items()
+        if p.default is p.empty and k not in parameters and k not in usable
+    ]
+    if needed:
+        raise InputError(f"{where}.{needed[0]}: missing, and {name} needs it.")
+    try:
+        return make(**parameters, **usable)
+    except InputError as error:
+        raise _at(where, error) from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: {name} does not take these values: {error}") from None
+
+
+def weight(where: str, value: Any, d: int, key: Array) -> Weight:
+    """A weight from a number, a matrix (a list of rows), or a table that names a family.
+
+    A table with `every` is drawn anew every so often.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, list):
+        try:
+            return np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: must be a list of rows of numbers.") from None
+    if not isinstance(value, dict) or not isinstance(value.get("family"), str):
+        raise InputError(
+            f"{where}: must be a number, a list of rows, or a table such as "
+            '{ family = "ginibre" }.'
+        )
+    parameters = {k: v for k, v in value.items() if k not in ("family", "every")}
+    if isinstance(parameters.get("eigenvalues"), list):
+        parameters["eigenvalues"] = [_complex(where, v) for v in parameters["eigenvalues"]]
+    draw = partial(named, where, value["family"], FAMILIES, parameters)
+    first = draw({"d": d, "key": key})
+    if "every" not in value:
+        return first
+    try:
+        return Redrawn(_draw(draw, d), every=value["every"], key=key)
+    except InputError as error:
+        raise _at(where, error) from None
+
+
+def _draw(draw: Callable[..., Any], d: int) -> Callable[..., Any]:
+    return lambda *, key: draw({"d": d, "key": key})
+
+
+def _complex(where: str, value: Any) -> complex:
+    """An eigenvalue: a number, or a string such as "0.5+1j"."""
+    try:
+        return complex(value.replace(" ", "") if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        raise InputError(
+            f'{where}.eigenvalues: {value!r} is no number; a complex one is written "0.5+1j".'
+        ) from None
+
+
+def _at(where: str, error: InputError) -> InputError:
+    return InputError(f"{where}: {error}")

@@ -1,0 +1,127 @@
+"""What a spec says, field by field, and how it becomes a run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from attnflow import initial
+from attnflow.errors import InputError
+from attnflow.simulate.methods import METHODS, Method
+from attnflow.spec.build import named, weight
+from attnflow.systems import SYSTEMS, System
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Run(NamedTuple):
+    """What `simulate` takes."""
+
+    system: System
+    x0: Array
+    ts: np.ndarray
+    method: Method | None
+
+
+class Named(BaseModel):
+    """Something from a table of names, with its own parameters."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+
+class Start(Named):
+    """A start by name (`sphere`, `cube`, …), or the tokens themselves."""
+
+    name: str = "sphere"
+    tokens: list[list[float]] | None = None
+
+
+class Times(BaseModel):
+    """Save times: `values`, or `count` of them up to `stop`, evenly or on a log scale."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    values: list[float] | None = None
+    stop: Positive | None = None
+    count: Annotated[int, Field(ge=2, le=1_000_000)] = 200
+    spacing: Literal["linear", "log"] = "linear"
+    first: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Times:
+        if (self.values is None) == (self.stop is None):
+            raise ValueError("give either stop (the last time) or values (all times)")
+        if self.first is not None and (self.spacing != "log" or self.first >= (self.stop or 0)):
+            raise ValueError("first is the first time after 0 of a log spacing, below stop")
+        return self
+
+    def build(self) -> np.ndarray:
+        """The array of times."""
+        if self.values is not None:
+            return np.asarray(self.values)
+        assert self.stop is not None
+        if self.spacing == "linear":
+            return np.linspace(0, self.stop, self.count)
+        first = self.stop / 1e5 if self.first is None else self.first
+        return np.concatenate([[0.0], np.geomspace(first, self.stop, self.count - 1)])
+
+
+class RunSpec(BaseModel):
+    """A run: which system, from where, until when, how, and the seed of all that is drawn."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str | None = None
+    seed: int = 0
+    system: Named
+    start: Start
+    times: Times
+    method: Named | None = None
+    dtype: Literal["float64", "float32"] = "float64"
+
+    def build(self) -> Run:
+        """The system, start, times and method that this spec names."""
+        x0 = self._start()
+        return Run(self._system(x0.shape[-1]), x0, self.times.build(), self._method())
+
+    def _key(self, purpose: int) -> Array:
+        return jax.random.fold_in(jax.random.key(self.seed), purpose)
+
+    def _start(self) -> Array:
+        if self.start.tokens is not None:
+            if extra := self.start.parameters():
+                raise InputError(
+                    f"start.{next(iter(extra))}: tokens are given, nothing else is due."
+                )
+            lengths = {len(token) for token in self.start.tokens}
+            if len(lengths) != 1:
+                raise InputError("start.tokens: all tokens must have as many entries.")
+            return jnp.asarray(self.start.tokens, dtype=self.dtype)
+        given = {"key": self._key(0), "dtype": np.dtype(self.dtype)}
+        return named("start", self.start.name, initial.STARTS, self.start.parameters(), given)
+
+    def _system(self, d: int) -> System:
+        parameters = self.system.parameters()
+        for purpose, name in enumerate(("Q", "K", "V"), start=1):
+            if name in parameters:
+                where = f"system.{name}"
+                parameters[name] = weight(where, parameters[name], d, self._key(purpose))
+        if "D" in parameters:
+            parameters["D"] = np.asarray(parameters["D"], dtype=float)
+        return named("system", self.system.name, SYSTEMS, parameters, {})
+
+    def _method(self) -> Method | None:
+        if self.method is None:
+            return None
+        return named("method", self.method.name, METHODS, self.method.parameters(), {})

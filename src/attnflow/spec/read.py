@@ -1,0 +1,79 @@
+"""Reading specs from TOML, with errors that name the field and the nearest right value."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from attnflow.errors import InputError, unknown
+from attnflow.spec.model import RunSpec, Times
+
+LARGEST = 16 * 2**20
+
+
+def read_spec(path: str | os.PathLike[str]) -> RunSpec:
+    """The run that a TOML file describes."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, which no spec is.")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as text: {error}") from None
+    try:
+        data = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    try:
+        return parse_spec(data)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def parse_spec(data: dict[str, Any]) -> RunSpec:
+    """The run that a dictionary describes.
+
+    >>> spec = parse_spec({"system": {"name": "SA", "beta": 4.0},
+    ...                    "start": {"n": 8, "d": 3}, "times": {"stop": 5.0}})
+    >>> spec.build().system
+    SA(beta=4)
+    """
+    try:
+        return RunSpec.model_validate(data)
+    except ValidationError as error:
+        raise InputError("; ".join(_sentence(e) for e in error.errors())) from None
+
+
+def default_spec() -> RunSpec:
+    """SA on S² with n = 64, β = 9, through its metastable life: what `attnflow run` shows."""
+    return parse_spec(
+        {
+            "title": "Metastable clusters on the sphere",
+            "seed": 0,
+            "system": {"name": "SA", "beta": 9.0},
+            "start": {"name": "sphere", "n": 64, "d": 3},
+            "times": {"stop": 1e4, "first": 0.1, "count": 200, "spacing": "log"},
+        }
+    )
+
+
+def _sentence(error: Any) -> str:
+    place = [str(part) for part in error["loc"]]
+    where = ".".join(place) or "the spec"
+    if error["type"] == "extra_forbidden":
+        model: type[BaseModel] = Times if place[:-1] == ["times"] else RunSpec
+        return f"{where}: {unknown('field', place[-1], model.model_fields)}"
+    if error["type"] == "missing":
+        return f"{where}: missing"
+    if error["type"] == "literal_error":
+        known = [choice.strip("'") for choice in error["ctx"]["expected"].split(" or ")]
+        return f"{where}: {unknown('value', error['input'], known)}"
+    message = error["msg"].removeprefix("Value error, ")
+    given = "" if isinstance(error["input"], (dict, list)) else f" (it is {error['input']!r})"
+    return f"{where}: {message[0].lower()}{message[1:]}{given}"

@@ -1,0 +1,19 @@
+import jax
+import jaxtyping
+import numpy as np
+import pytest
+
+import attnflow  # noqa: F401
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def untyped(monkeypatch):
+    """Without type checks at run time, as in a user's session: the library's own errors show."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -1,0 +1,85 @@
+"""Pictures: every kind of space gives one, tokens are drawn where they are."""
+
+import matplotlib
+import numpy as np
+import pytest
+from PIL import Image
+
+import attnflow as af
+from attnflow.plot import Stage, animate, overview, style
+from attnflow.plot.overview import chosen_moments
+from attnflow.report import summarise
+
+RUNS = {
+    "circle": (af.SA(4.0), af.initial.sphere(n=8, d=2, seed=0)),
+    "sphere": (af.SA(4.0), af.initial.sphere(n=8, d=3, seed=0)),
+    "line": (af.RescaledAttention(), af.initial.cube(n=8, d=1, seed=0)),
+    "plane": (af.RescaledAttention(), af.initial.cube(n=8, d=2, seed=0)),
+    "space": (af.RescaledAttention(), af.initial.cube(n=8, d=3, seed=0)),
+    "PCA": (af.SA(4.0), af.initial.sphere(n=8, d=6, seed=0)),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request):
+    system, x0 = RUNS[request.param]
+    traj = af.simulate(system, x0, np.linspace(0, 4, 12), method=af.Fixed(0.1))
+    return traj, summarise(traj)
+
+
+def test_every_space_has_a_picture(run, tmp_path):
+    traj, report = run
+    figure = overview(traj, report, title="A run", path=tmp_path / "run.png")
+    pixels = np.asarray(Image.open(tmp_path / "run.png").convert("L"))
+    assert pixels.shape[1] > 1500
+    assert 0.01 < (pixels < 250).mean() < 0.6
+    panels = figure.axes[: len(chosen_moments(report))]
+    assert all(len(ax.collections[-1].get_offsets()) == 8 for ax in panels)
+
+
+def test_tokens_are_drawn_where_they_are():
+    x = np.array([[[1.0, 0.0], [0.0, 1.0]]])
+    flat, near = Stage(x, True).view(x[0])
+    assert np.array_equal(flat, x[0])
+    assert np.array_equal(near, [1, 1])
+    sphere = np.asarray(af.initial.sphere(n=20, d=3, seed=0))
+    stage = Stage(sphere[None], True)
+    flat, near = stage.view(sphere)
+    assert np.allclose(np.sum(flat**2, axis=1) + near**2, 1)
+    assert np.allclose(stage.frame @ stage.frame.T, np.eye(3))
+    assert np.linalg.det(stage.frame) == pytest.approx(1)
+
+
+def test_pca_shows_the_widest_directions():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 500, 5)) * np.array([1, 9, 1, 4, 1])
+    spread = Stage(x, False).view(x[0])[0].std(axis=0)
+    assert spread == pytest.approx([9, 4], rel=0.1)
+
+
+def test_four_moments_from_start_to_end(run):
+    _, report = run
+    moments = chosen_moments(report)
+    assert moments[0] == 0
+    assert moments[-1] == len(report.times) - 1
+    assert len(moments) == 4
+    assert moments == sorted(set(moments))
+
+
+def test_the_film_moves(tmp_path):
+    system, x0 = RUNS["sphere"]
+    traj = af.simulate(system, x0, np.linspace(0, 4, 12), method=af.Fixed(0.1))
+    path = animate(traj, summarise(traj), path=tmp_path / "run.gif")
+    film = Image.open(path)
+    assert film.n_frames == 12
+    first = np.asarray(film.convert("L"), dtype=int)
+    film.seek(11)
+    last = np.asarray(film.convert("L"), dtype=int)
+    assert (np.abs(first - last) > 40).sum() > 100
+
+
+def test_the_style_is_left_behind():
+    before = matplotlib.rcParams["font.family"]
+    with style():
+        assert matplotlib.rcParams["font.family"] == ["STIXGeneral"]
+    assert matplotlib.rcParams["font.family"] == before

@@ -1,0 +1,96 @@
+"""Derivatives of a trajectory against finite differences."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+
+TS = np.array([0.0, 0.7, 1.5])
+X0 = af.initial.sphere(n=5, d=3, seed=1)
+TARGET = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)))
+V0 = jnp.array([[1.0, 0.3, 0.0], [-0.2, 0.8, 0.1], [0.0, 0.4, -0.5]])
+TIGHT = af.Adaptive(1e-11, 1e-12)
+
+
+def on_sphere(beta, V, x0):
+    return af.simulate(af.SA(beta, V=V), x0, TS, method=TIGHT).final
+
+
+def unnormalised(beta, V, x0):
+    return af.simulate(af.USA(beta, V=V, mask="causal"), x0, TS, method=TIGHT).final
+
+
+def rescaled(beta, V, x0):
+    return af.simulate(af.RescaledAttention(V=V, beta=beta), x0, TS, method=TIGHT).final
+
+
+def layers(beta, V, x0):
+    ts = np.array([0.0, 0.75, 1.5])
+    return af.simulate(af.SA(beta, V=V), x0, ts, method=af.Layers(0.25)).final
+
+
+def rescaled_layers(beta, V, x0):
+    ts = np.array([0.0, 0.75, 1.5])
+    return af.simulate(af.RescaledAttention(V=V, beta=beta), x0, ts, method=af.Layers(0.25)).final
+
+
+def fixed(beta, V, x0):
+    return af.simulate(af.SA(beta, V=V), x0, TS, method=af.Fixed(0.1)).final
+
+
+RUNS = [on_sphere, unnormalised, rescaled, layers, rescaled_layers, fixed]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda f: f.__name__)
+def test_gradients_agree_with_finite_differences(run):
+    def value(beta, V, x0):
+        return jnp.sum(TARGET * run(beta, V, af.initial.normalise(x0)))
+
+    at = (jnp.asarray(1.3), V0, X0)
+    slopes = jax.jit(jax.grad(value, argnums=(0, 1, 2)))(*at)
+    rng, h = np.random.default_rng(3), 1e-5
+    for i in range(3):
+        direction = jnp.asarray(rng.normal(size=at[i].shape))
+
+        def moved(s, i=i, direction=direction):
+            return value(*(a + s * direction if j == i else a for j, a in enumerate(at)))
+
+        numeric = (moved(h) - moved(-h)) / (2 * h)
+        assert float(jnp.sum(slopes[i] * direction)) == pytest.approx(
+            float(numeric), rel=2e-6, abs=1e-8
+        )
+
+
+def test_gradients_without_jit_too():
+    slope = jax.grad(lambda beta: on_sphere(beta, V0, X0)[0, 0])(1.3)
+    h = 1e-5
+    numeric = (on_sphere(1.3 + h, V0, X0) - on_sphere(1.3 - h, V0, X0))[0, 0] / (2 * h)
+    assert float(slope) == pytest.approx(float(numeric), rel=1e-6)
+
+
+def test_forward_mode():
+    def run(beta):
+        system = af.SA(beta, V=V0)
+        return af.solve(system, X0, jnp.asarray(TS), method=TIGHT, adjoint=diffrax.ForwardMode())[1]
+
+    forward = jax.jacfwd(run)(1.3)
+    reverse = jax.jacrev(lambda beta: on_sphere(beta, V0, X0))(1.3)
+    assert np.allclose(forward, reverse, atol=1e-8)
+
+
+def test_vmap_over_beta():
+    betas = jnp.array([0.5, 2.0])
+    together = jax.vmap(lambda beta: on_sphere(beta, V0, X0))(betas)
+    for beta, x in zip(betas, together, strict=True):
+        assert np.abs(x - on_sphere(beta, V0, X0)).max() < 1e-9
+
+
+def test_a_traced_run_that_stops_early_raises():
+    run = jax.jit(
+        lambda x: af.simulate(af.SA(3.0), x, [0.0, 50.0], method=af.Adaptive(max_steps=5)).final
+    )
+    with pytest.raises(Exception, match="stopped before"):
+        run(X0).block_until_ready()

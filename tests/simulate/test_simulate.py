@@ -1,0 +1,232 @@
+"""What `simulate` promises beyond accuracy: batches, continuing, saving, time-dependent weights."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+
+import attnflow as af
+from attnflow.simulate import driver
+from attnflow.weights import Redrawn, ginibre
+
+TS = np.linspace(0, 3, 7)
+
+
+def start(**more):
+    return af.initial.sphere(n=6, d=3, seed=2, **more)
+
+
+def test_shapes_and_dtypes():
+    traj = af.simulate(af.SA(2.0), start(batch=(2, 3)), TS)
+    assert traj.ts.shape == (7,)
+    assert traj.xs.shape == (2, 3, 7, 6, 3)
+    assert traj.final.shape == (2, 3, 6, 3)
+    assert traj.xs.dtype == np.float64
+    assert np.abs(traj.xs[:, :, -1] - traj.final).max() < 1e-14
+
+
+def test_the_first_save_is_the_start():
+    for method in (af.Adaptive(), af.Fixed(0.1), af.Layers(0.5)):
+        traj = af.simulate(af.SA(2.0), start(), TS, method=method)
+        assert np.abs(traj.xs[0] - start()).max() < 1e-15
+
+
+@pytest.mark.parametrize("method", [af.Adaptive(1e-4, 1e-6), af.Fixed(0.1), af.Layers(0.5)])
+def test_float32_in_float32_out(method):
+    V = ginibre(3, seed=0)
+    traj = af.simulate(af.SA(2.0, V=V), start().astype(np.float32), TS, method=method)
+    assert traj.xs.dtype == traj.final.dtype == traj.ts.dtype == np.float32
+    double = af.simulate(af.SA(2.0, V=V), start(), TS, method=method)
+    assert np.abs(np.asarray(traj.final) - np.asarray(double.final)).max() < 1e-3
+
+
+def test_a_batch_is_a_loop_with_own_step_sizes():
+    x0 = jnp.stack([start(), af.initial.clustered(n=6, d=3, clusters=2, spread=0.05, seed=0)])
+    together = af.simulate(af.SA(20.0), x0, TS)
+    apart = [af.simulate(af.SA(20.0), x, TS) for x in x0]
+    for i in range(2):
+        assert np.abs(together.xs[i] - apart[i].xs).max() < 1e-12
+        assert int(together.steps[i]) == int(apart[i].steps)
+    assert together.steps[0] != together.steps[1]
+
+
+def test_masses_may_differ_over_a_batch():
+    masses = np.array([[1.0, 2, 1, 1, 1, 1], [1, 1, 1, 1, 3, 1]])
+    x0 = jnp.stack([start(), start()])
+    together = af.simulate(af.SA(2.0), x0, TS, masses=masses)
+    for i in range(2):
+        alone = af.simulate(af.SA(2.0), x0[i], TS, masses=masses[i])
+        assert np.abs(together.xs[i] - alone.xs).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("method", "tolerance"),
+    [(af.Adaptive(), 1e-8), (af.Fixed(0.1), 1e-14), (af.Layers(0.5), 1e-14)],
+)
+@pytest.mark.parametrize(
+    "system", [af.SA(3.0), af.RescaledAttention(V=np.diag([1.0, 0.5, -0.2]))], ids=["SA", "E4"]
+)
+def test_two_halves_are_the_whole(system, method, tolerance):
+    masses = np.arange(1.0, 7.0)
+    whole = af.simulate(system, start(), TS, method=method, masses=masses)
+    first = af.simulate(system, start(), TS[:4], method=method, masses=masses)
+    second = af.simulate(system, first, TS[3:], method=method)
+    joined = first.join(second)
+    assert np.abs(joined.xs - whole.xs).max() < tolerance * max(1, np.abs(whole.xs).max())
+    assert np.array_equal(joined.ts, whole.ts)
+
+
+def test_save_keeps_an_observable_and_the_last_state():
+    def energy(t, x):
+        return {"energy": af.observe.energy(x, 3.0), "t": t}
+
+    plain = af.simulate(af.SA(3.0), start(batch=(2,)), TS)
+    kept = af.simulate(af.SA(3.0), start(batch=(2,)), TS, save=energy)
+    assert kept.xs["energy"].shape == (2, 7)
+    assert np.allclose(kept.xs["t"], TS)
+    direct = jax.vmap(jax.vmap(lambda x: af.observe.energy(x, 3.0)))(plain.xs)
+    assert np.allclose(kept.xs["energy"], direct, atol=1e-14)
+    assert np.array_equal(kept.final, plain.final)
+    again = af.simulate(af.SA(3.0), kept, [3.0, 4.0])
+    assert np.isfinite(again.final).all()
+
+
+def test_a_new_beta_or_weight_compiles_nothing():
+    V = ginibre(3, seed=0)
+    af.simulate(af.SA(2.0, V=V), start(), TS)
+    before = driver._advance._cached._cache_size()
+    af.simulate(af.SA(7.5, V=2 * V), start(), TS)
+    af.simulate(af.SA(jnp.asarray(1.0), V=V), -start(), 2 * TS, method=af.Adaptive(1e-6))
+    assert driver._advance._cached._cache_size() == before
+
+
+def test_chunks_of_steps_change_nothing(monkeypatch):
+    whole = af.simulate(af.SA(3.0), start(batch=(2,)), TS)
+    monkeypatch.setattr(driver, "CHUNK_WORK", 1.0)
+    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
+    pieces = af.simulate(af.SA(3.0), start(batch=(2,)), TS)
+    assert np.array_equal(pieces.xs, whole.xs)
+    assert np.array_equal(pieces.steps, whole.steps)
+
+
+def test_progress_shows_a_bar_and_changes_nothing(capfd):
+    plain = af.simulate(af.SA(3.0), start(), TS)
+    shown = af.simulate(af.SA(3.0), start(), TS, progress=True)
+    assert "100%" in capfd.readouterr().err
+    assert np.array_equal(plain.xs, shown.xs)
+
+
+def test_progress_shows_a_bar_under_jit(capfd):
+    run = jax.jit(lambda x: af.simulate(af.SA(3.0), x, TS, progress=True).final)
+    run(start()).block_until_ready()
+    jax.effects_barrier()
+    assert "100" in capfd.readouterr().err
+
+
+def test_ctrl_c_keeps_what_was_reached(monkeypatch):
+    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 4)
+    looked = []
+
+    def look(self, at, limit):
+        looked.append(float(at.t[0]))
+        if len(looked) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver._Run, "_look", look)
+    with pytest.raises(af.Interrupted, match="interrupted at t = ") as caught:
+        af.simulate(af.SA(3.0), start(), np.linspace(0, 20, 41))
+    assert caught.value.time == looked[-1]
+    assert 0 < caught.value.trajectory.ts[-1] <= looked[-1]
+    monkeypatch.undo()
+    rest = af.simulate(af.SA(3.0), start(), np.linspace(0, 20, 41))
+    part = caught.value.trajectory
+    assert np.array_equal(part.xs, rest.xs[: len(part.ts)])
+
+
+def test_a_step_limit_keeps_what_was_reached():
+    ts = np.linspace(0, 50, 101)
+    with pytest.raises(af.IncompleteRun, match=r"used up its 20 steps.*Raise max_steps") as caught:
+        af.simulate(af.SA(3.0), start(), ts, method=af.Adaptive(max_steps=20))
+    part = caught.value.trajectory
+    whole = af.simulate(af.SA(3.0), start(), ts)
+    assert 1 < len(part.ts) < len(ts)
+    assert np.array_equal(part.xs, whole.xs[: len(part.ts)])
+    assert part.ts[-1] <= caught.value.time < ts[len(part.ts)]
+
+
+def test_a_failing_member_leaves_the_others_alone():
+    x0 = jnp.stack([start(), 1e100 * start()])
+    ts = np.arange(0.0, 301.0, 10.0)
+    with pytest.raises(af.IncompleteRun, match=r"run 1 of the batch is no longer finite") as caught:
+        af.simulate(af.PureAttention(V=1.0), x0, ts, method=af.Fixed(0.5))
+    part = caught.value.trajectory
+    alone = af.simulate(af.PureAttention(V=1.0), x0[0], ts, method=af.Fixed(0.5))
+    assert np.allclose(part.xs[0], alone.xs, rtol=1e-12)
+    reached = np.isfinite(part.xs[1]).all(axis=(1, 2))
+    assert 5 < reached.sum() < len(ts)
+    assert np.array_equal(part.final[1], part.xs[1][reached][-1])
+    assert caught.value.time == ts[: len(reached)][reached][-1]
+
+
+@pytest.mark.parametrize("method", [af.Fixed(1.0), af.Fixed(1.0, solver="euler"), af.Layers(1.0)])
+def test_tokens_that_run_away_are_reported_with_what_was_kept(method):
+    with pytest.raises(af.IncompleteRun, match="no longer finite") as caught:
+        af.simulate(af.PureAttention(), 5 * start(), np.arange(0, 2000.0, 50), method=method)
+    part = caught.value.trajectory
+    assert np.isfinite(part.xs).all()
+    assert np.isfinite(part.final).all()
+    assert 3 < len(part.ts) < 40
+    assert part.ts[-1] == caught.value.time
+
+
+def test_weights_as_a_function_of_time():
+    def V(t):
+        return jnp.array([[jnp.cos(t), -jnp.sin(t), 0], [jnp.sin(t), jnp.cos(t), 0], [0, 0, 1.0]])
+
+    x0 = start()
+    ours = af.simulate(af.SA(2.0, V=V), x0, TS, method=af.Adaptive(1e-10, 1e-12)).xs
+
+    def rhs(t, flat):
+        x = flat.reshape(6, 3)
+        A = np.exp(2 * x @ x.T)
+        v = (A / A.sum(axis=1, keepdims=True)) @ x @ np.asarray(V(t)).T
+        return (v - np.sum(x * v, axis=1, keepdims=True) * x).ravel()
+
+    theirs = scipy.integrate.solve_ivp(
+        rhs, (0, 3), np.ravel(x0), t_eval=TS, rtol=1e-11, atol=1e-12, method="DOP853"
+    ).y.T.reshape(7, 6, 3)
+    assert np.abs(ours - theirs).max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("method", "tolerance"),
+    [(af.Adaptive(), 1e-7), (af.Fixed(0.05), 1e-5), (af.Fixed(0.5 / 7), 1e-4)],
+    ids=["adaptive", "aligned", "shortened"],
+)
+def test_redrawn_weights_are_constant_between_draws(method, tolerance):
+    V = Redrawn(partial(ginibre, 3), every=0.5, seed=4)
+    ours = af.simulate(af.SA(2.0, V=V), start(), TS, method=method)
+    x = start()
+    for i, t in enumerate(TS[:-1]):
+        x = af.simulate(af.SA(2.0, V=V(t + 0.25)), x, [t, TS[i + 1]]).final
+        assert np.abs(ours.xs[i + 1] - x).max() < tolerance
+
+
+def test_redrawn_weights_in_layers_change_at_their_layer():
+    V = Redrawn(partial(ginibre, 3), every=0.5, seed=4)
+    ours = af.simulate(af.SA(2.0, V=V), start(), [0.0, 3.0], method=af.Layers(0.1)).final
+    x = start()
+    for k in range(30):
+        x = af.SA(2.0, V=V(0.1 * k + 0.05)).layer(k, x, 0.1)
+    assert np.abs(ours - x).max() < 1e-12
+
+
+def test_n_20000_takes_a_step_within_a_gigabyte():
+    x0 = af.initial.sphere(n=20_000, d=3, seed=0)
+    step = jax.jit(lambda x: af.SA(4.0).velocity(0.0, x)).lower(x0).compile()
+    assert step.memory_analysis().temp_size_in_bytes < 2**29
+    traj = af.simulate(af.SA(4.0), x0, [0.0, 0.1], method=af.Layers(0.1))
+    assert np.isfinite(traj.final).all()

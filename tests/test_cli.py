@@ -1,0 +1,135 @@
+"""The command line, typed as a user would."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import attnflow as af
+from attnflow.cli import app
+
+SPEC = """
+title = "A small run"
+seed = 3
+[system]
+name = "SA"
+beta = 2.0
+[start]
+n = 8
+d = 3
+[times]
+stop = 10.0
+count = 21
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def call(*args):
+    result = CliRunner().invoke(app, [str(a) for a in args])
+    return result.exit_code, re.sub(r"\s+", " ", result.output)
+
+
+def test_a_run_reports_and_writes_everything(folder):
+    (folder / "spec.toml").write_text(SPEC)
+    code, said = call(
+        "run",
+        "spec.toml",
+        "--out",
+        "a.png",
+        "--gif",
+        "a.gif",
+        "--store",
+        "a.zarr",
+        "--json",
+        "a.json",
+    )
+    assert code == 0, said
+    assert "SA(beta=2)" in said
+    assert "n = 8 in R^3" in said
+    assert Image.open("a.png").width > 1000
+    assert Image.open("a.gif").n_frames == 21
+    numbers = json.loads((folder / "a.json").read_text())
+    traj = af.Trajectory.load("a.zarr")
+    counts = [af.observe.clusters(x, numbers["tolerance"]).count for x in traj.xs]
+    assert numbers["clusters"] == counts
+    assert counts[-1] == 1
+    energies = [float(af.observe.energy(x, 2.0)) for x in traj.xs]
+    assert np.allclose(numbers["energy"], energies, rtol=1e-12)
+
+
+def test_a_run_that_cannot_go_on_keeps_its_part(folder):
+    (folder / "spec.toml").write_text(SPEC + '[method]\nname = "Adaptive"\nmax_steps = 15\n')
+    code, said = call("run", "spec.toml", "--out", "a.png", "--json", "a.json")
+    assert code == 1
+    assert "stopped:" in said
+    assert "Raise max_steps" in said
+    numbers = json.loads((folder / "a.json").read_text())
+    assert 2 <= len(numbers["times"]) < 21
+    assert (folder / "a.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("none.toml",), "none.toml: there is no such file"),
+        (("--out", "picture.jpg"), "must end in .pdf or .png or .svg"),
+        (("--gif", "film.mp4"), "must end in .gif"),
+        (("--out", "nowhere/a.png"), "there is no folder"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_code_2(args, said):
+    code, output = call("run", *args)
+    assert code == 2
+    assert said in output
+    assert "Traceback" not in output
+
+
+def test_a_wrong_spec_names_the_field(folder):
+    (folder / "spec.toml").write_text(SPEC.replace("beta", "bta"))
+    code, said = call("run", "spec.toml")
+    assert code == 2
+    assert "system.bta" in said
+    assert "did you mean 'beta'" in said
+
+
+def test_the_list_names_every_system_with_its_source():
+    code, said = call("run", "--list")
+    assert code == 0
+    for name, system in af.SYSTEMS.items():
+        assert name in said
+        assert system.source.split(",")[0] in said
+
+
+def test_help_has_an_example_and_version_is_told():
+    code, said = call("run", "--help")
+    assert code == 0
+    assert "attnflow run examples/circle.toml" in said
+    assert call("--version") == (0, f"attnflow {af.__version__} ")
+    assert "run" in call()[1]
+
+
+def test_as_a_module_without_arguments_it_shows_the_metastable_run(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "attnflow", "run"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"},
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "SA(beta=9)" in done.stdout
+    assert "64 (t = 0)" in done.stdout
+    assert (folder / "attnflow-run.png").stat().st_size > 50_000
+    assert any((folder / "cache" / "attnflow" / "compiled").iterdir())

@@ -1,0 +1,50 @@
+"""The README and the guide: their Python runs, their words and the code agree."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import attnflow as af
+from attnflow.spec.read import parse_spec
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[p.stem for p in PAGES])
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    assert names["af"] is af
+
+
+def test_the_spec_of_the_guide_builds():
+    [spec] = blocks(PAGES[1], "toml")
+    assert parse_spec(tomllib.loads(spec)).build().x0.shape == (40, 2)
+
+
+def test_every_system_is_in_readme_and_guide():
+    for page in PAGES:
+        for name in af.SYSTEMS:
+            assert f"`{name}" in page.read_text()
+
+
+def test_the_readme_gives_the_two_commands():
+    text = PAGES[0].read_text()
+    assert 'python -m pip install ".[all]" && attnflow run' in text
+    assert 'python -m pip install -e ".[all,dev]" && pytest' in text
+    assert "pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_links_lead_to_files():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), target

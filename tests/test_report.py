@@ -1,0 +1,35 @@
+"""Reports: counts, staircases, energies."""
+
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.report import summarise
+
+
+def test_the_staircase_of_a_known_run():
+    x0 = af.initial.clustered(n=12, d=3, clusters=2, spread=0.0, seed=0)
+    traj = af.simulate(af.SA(1.0), x0, np.linspace(0, 20, 21))
+    report = summarise(traj)
+    assert report.clusters[0] == 2
+    assert report.clusters[-1] == 1
+    assert [count for _, count in report.staircase] == [2, 1]
+    assert report.energy[0] == pytest.approx(float(af.observe.energy(x0, 1.0)))
+    assert report.energy[-1] == pytest.approx(np.exp(1) / 2, rel=1e-6)
+    assert np.all(np.diff(report.energy) > -1e-12)
+    assert report.to_json()["staircase"] == [list(s) for s in report.staircase]
+
+
+def test_no_energy_off_the_sphere_and_a_scaled_tolerance():
+    traj = af.simulate(
+        af.RescaledAttention(), 100 * af.initial.sphere(n=4, d=2, seed=0), [0.0, 1.0]
+    )
+    report = summarise(traj)
+    assert report.energy is None
+    assert report.tolerance == pytest.approx(1.0)
+
+
+def test_batches_have_no_report():
+    traj = af.simulate(af.SA(1.0), af.initial.sphere(n=4, d=3, seed=0, batch=2), [0.0, 1.0])
+    with pytest.raises(af.InputError, match="single run"):
+        summarise(traj)
