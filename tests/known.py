@@ -36,12 +36,9 @@ def _pair(name: str, make: Callable[[float], af.System], beta: float) -> Known:
     return Known(f"{name} pair beta={beta}", make(beta), x0, ts, cosine)
 
 
-KNOWN = [
-    case(name, make, beta)
-    for case in (_orthogonal, _pair)
-    for name, make in (("SA", af.SA), ("USA", af.USA))
-    for beta in (0.0, 1.0, 4.0)
-]
+KINDS = (("SA", af.SA), ("USA", af.USA))
+ORTHOGONAL = [_orthogonal(name, make, beta) for name, make in KINDS for beta in (0.0, 1.0, 4.0)]
+PAIRS = [_pair(name, make, beta) for name, make in KINDS for beta in (0.0, 1.0, 4.0)]
 
 
 def cosines(xs: np.ndarray) -> np.ndarray:

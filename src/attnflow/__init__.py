@@ -19,7 +19,7 @@ if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
 from attnflow import attention, initial, observe, spaces, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted
-from attnflow.simulate import Adaptive, Fixed, Layers, Trajectory, simulate, solve
+from attnflow.simulate import Adaptive, Coarsening, Fixed, Layers, Trajectory, simulate, solve
 from attnflow.systems import (
     SA,
     SYSTEMS,
@@ -38,6 +38,7 @@ __all__ = [
     "SYSTEMS",
     "USA",
     "Adaptive",
+    "Coarsening",
     "EllipsoidAttention",
     "Fixed",
     "Heads",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
@@ -25,7 +26,7 @@ def unit_rows(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
 
     A row is first divided by its largest entry, so that no square overflows or underflows.
     """
-    largest = jnp.max(jnp.abs(x), axis=-1, keepdims=True)
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
     x = x / jnp.where(largest > 0, largest, 1)
     return x / _norm(x)
 
@@ -85,7 +86,7 @@ class Sphere(Space):
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Y / |y|."""
-        return y / _norm(y)
+        return unit_rows(y)
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         """The angle between x and y; accurate for close and for opposite tokens alike."""

@@ -54,6 +54,13 @@ def test_clusters_are_those_of_brute_force(limit, seed, size, tol):
     assert set(found.labels) == set(range(found.count))
 
 
+@given(seed=seeds, tol=st.floats(0.05, 2), block=st.sampled_from([1, 2, 7]))
+@examples
+def test_flooding_in_blocks_loses_no_token(seed, tol, block):
+    x = tokens(seed, 40, 2)
+    assert partition(module._flooded(x, tol, block)) == union_find(x, tol)
+
+
 @given(seed=seeds, size=sizes)
 @examples
 def test_order_of_tokens_only_changes_names(seed, size):

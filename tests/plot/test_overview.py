@@ -1,5 +1,6 @@
 """Pictures: every kind of space gives one, tokens are drawn where they are."""
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
@@ -20,10 +21,27 @@ RUNS = {
 }
 
 
+def small_run(system, x0):
+    """Twelve layers, one by one: nothing to compile."""
+    xs = [x0]
+    for k in range(11):
+        xs.append(system.layer(k, xs[-1], 0.35))
+    ts = np.linspace(0, 4, 12)
+    return af.Trajectory(
+        ts=jnp.asarray(ts),
+        xs=jnp.stack(xs),
+        final=xs[-1],
+        masses=None,
+        steps=jnp.asarray(11),
+        rejected=jnp.asarray(0),
+        system=system,
+        method=af.Layers(0.35),
+    )
+
+
 @pytest.fixture(scope="module", params=RUNS)
 def run(request):
-    system, x0 = RUNS[request.param]
-    traj = af.simulate(system, x0, np.linspace(0, 4, 12), method=af.Fixed(0.1))
+    traj = small_run(*RUNS[request.param])
     return traj, summarise(traj)
 
 
@@ -67,8 +85,7 @@ def test_four_moments_from_start_to_end(run):
 
 
 def test_the_film_moves(tmp_path):
-    system, x0 = RUNS["sphere"]
-    traj = af.simulate(system, x0, np.linspace(0, 4, 12), method=af.Fixed(0.1))
+    traj = small_run(*RUNS["sphere"])
     path = animate(traj, summarise(traj), path=tmp_path / "run.gif")
     film = Image.open(path)
     assert film.n_frames == 12

@@ -19,10 +19,6 @@ def on_sphere(beta, V, x0):
     return af.simulate(af.SA(beta, V=V), x0, TS, method=TIGHT).final
 
 
-def unnormalised(beta, V, x0):
-    return af.simulate(af.USA(beta, V=V, mask="causal"), x0, TS, method=TIGHT).final
-
-
 def rescaled(beta, V, x0):
     return af.simulate(af.RescaledAttention(V=V, beta=beta), x0, TS, method=TIGHT).final
 
@@ -37,11 +33,7 @@ def rescaled_layers(beta, V, x0):
     return af.simulate(af.RescaledAttention(V=V, beta=beta), x0, ts, method=af.Layers(0.25)).final
 
 
-def fixed(beta, V, x0):
-    return af.simulate(af.SA(beta, V=V), x0, TS, method=af.Fixed(0.1)).final
-
-
-RUNS = [on_sphere, unnormalised, rescaled, layers, rescaled_layers, fixed]
+RUNS = [on_sphere, rescaled, layers, rescaled_layers]
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda f: f.__name__)
@@ -50,7 +42,8 @@ def test_gradients_agree_with_finite_differences(run):
         return jnp.sum(TARGET * run(beta, V, af.initial.normalise(x0)))
 
     at = (jnp.asarray(1.3), V0, X0)
-    slopes = jax.jit(jax.grad(value, argnums=(0, 1, 2)))(*at)
+    slope = jax.grad(value, argnums=(0, 1, 2))
+    slopes = (slope if run is layers else jax.jit(slope))(*at)
     rng, h = np.random.default_rng(3), 1e-5
     for i in range(3):
         direction = jnp.asarray(rng.normal(size=at[i].shape))
@@ -64,21 +57,14 @@ def test_gradients_agree_with_finite_differences(run):
         )
 
 
-def test_gradients_without_jit_too():
-    slope = jax.grad(lambda beta: on_sphere(beta, V0, X0)[0, 0])(1.3)
-    h = 1e-5
-    numeric = (on_sphere(1.3 + h, V0, X0) - on_sphere(1.3 - h, V0, X0))[0, 0] / (2 * h)
-    assert float(slope) == pytest.approx(float(numeric), rel=1e-6)
-
-
 def test_forward_mode():
     def run(beta):
         system = af.SA(beta, V=V0)
         return af.solve(system, X0, jnp.asarray(TS), method=TIGHT, adjoint=diffrax.ForwardMode())[1]
 
-    forward = jax.jacfwd(run)(1.3)
-    reverse = jax.jacrev(lambda beta: on_sphere(beta, V0, X0))(1.3)
-    assert np.allclose(forward, reverse, atol=1e-8)
+    forward, h = jax.jacfwd(run)(1.3), 1e-5
+    numeric = (on_sphere(1.3 + h, V0, X0) - on_sphere(1.3 - h, V0, X0)) / (2 * h)
+    assert np.allclose(forward, numeric, atol=1e-7)
 
 
 def test_vmap_over_beta():

@@ -6,7 +6,7 @@ import pytest
 
 import attnflow as af
 import reference
-from known import KNOWN, cosines
+from known import ORTHOGONAL, PAIRS, cosines
 
 METHODS = {
     "dopri8": (af.Adaptive(), 1e-7),
@@ -17,8 +17,11 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=[k.name for k in KNOWN])
-@pytest.mark.parametrize("method", METHODS)
+CASES = [(known, method) for known in ORTHOGONAL for method in METHODS]
+CASES += [(known, "dopri8") for known in PAIRS]
+
+
+@pytest.mark.parametrize(("known", "method"), CASES, ids=[f"{k.name} {m}" for k, m in CASES])
 def test_closed_forms(known, method):
     how, tolerance = METHODS[method]
     xs = af.simulate(known.system, known.x0, known.ts, method=how).xs

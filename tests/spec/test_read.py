@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
+from attnflow.simulate import inputs
 from attnflow.spec import default_spec, read_spec
 from attnflow.spec.read import parse_spec
 
@@ -109,7 +110,7 @@ def test_methods_and_tokens():
         ("method", {"name": "Fixed", "dt": -1}, "method: dt must be"),
     ],
 )
-def test_a_wrong_field_is_named_with_the_nearest_right_value(path, value, said):
+def test_a_wrong_field_is_named_with_the_nearest_right_value(path, value, said, untyped):
     with pytest.raises(af.InputError, match=said):
         parse_spec(changed(path, value)).build()
 
@@ -147,9 +148,12 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
 @pytest.mark.parametrize("path", EXAMPLES, ids=[p.stem for p in EXAMPLES])
 def test_examples_build_and_start(path):
     run = read_spec(path).build()
-    method = run.method if isinstance(run.method, af.Layers) else af.Fixed(run.ts[1] / 2)
-    traj = af.simulate(run.system, run.x0, run.ts[:2], method=method)
-    assert np.isfinite(traj.final).all()
+    x0 = inputs.check_start(run.system, run.x0)
+    method = inputs.check_method(run.method, run.system)
+    method.check(run.system, run.ts)
+    moved = run.system.layer(0, x0, 0.1)
+    assert np.isfinite(moved).all()
+    assert np.abs(moved - x0).max() > 1e-6
 
 
 def test_there_are_examples():

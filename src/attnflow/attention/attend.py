@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.attention.backends import Backend, choose, scores_of
+from attnflow.attention.backends import Backend, Task, choose
 from attnflow.attention.kinds import Kind, Softmax
 from attnflow.attention.masks import Mask
 
@@ -20,11 +20,14 @@ def attend(
     mask: Mask | None = None,
     masses: Float[Array, " n"] | None = None,
     backend: Backend | None = None,
+    tangential: bool = False,
 ) -> Float[Array, "n d"]:
     """The means `Σ_j A_ij v_j` of one head, with A from the scores `β <q_i, k_j>`.
 
     `kind` says how scores become weights (default `Softmax()`), `masses` are the m_j of tokens
-    that stand for several, `backend` overrides the choice by size.
+    that stand for several, `backend` overrides the choice by size. `tangential` says that q, k and
+    v are the same unit vectors and that only the part of the means across each token is wanted,
+    which is faster and more accurate.
 
     >>> x = jnp.eye(2)
     >>> print(attend(x, x, x, beta=0.0))
@@ -33,7 +36,8 @@ def attend(
     """
     backend = choose(len(q), None) if backend is None else backend
     kind = Softmax() if kind is None else kind
-    return backend.means(beta * q, k, v, kind=kind, mask=mask, masses=masses)
+    beta = jnp.asarray(beta, q.dtype)
+    return backend.means(Task(q, k, v, beta, masses, mask, kind, tangential))
 
 
 def attention_weights(
@@ -52,6 +56,7 @@ def attention_weights(
     [[0.5 0.5]
      [0.5 0.5]]
     """
-    scores = scores_of(beta * q, k, jnp.arange(len(q)), mask)
-    numerator, denominator = (Softmax() if kind is None else kind).parts(scores, masses)
-    return numerator / denominator[:, None]
+    kind = Softmax() if kind is None else kind
+    task = Task(q, k, q, jnp.asarray(beta, q.dtype), masses, mask, kind)
+    numerator = task.numerator(q, jnp.arange(len(q)))
+    return numerator / task.denominator(numerator.sum(axis=1))[:, None]

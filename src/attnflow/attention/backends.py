@@ -19,29 +19,45 @@ DENSE_LIMIT = 2**22
 """Up to this many scores (heads × n × n) they are held at once; above, blocks of them."""
 
 
-def scores_of(
-    q: Float[Array, "q k"], k: Float[Array, "n k"], rows: Int[Array, " q"], mask: Mask | None
-) -> Float[Array, "q n"]:
-    """`<q_i, k_j>` for the tokens `rows`, with −∞ where the mask forbids."""
-    scores = q @ k.T
-    return scores if mask is None else jnp.where(mask.rows(rows, len(k)), scores, -jnp.inf)
+class Task(eqx.Module):
+    """What `attend` was asked for: weighted means of v under the weights of β <q_i, k_j>.
+
+    `tangential` says that q = k = v are unit vectors and that only the part of the means across
+    each token matters (the velocity on a sphere): then β bounds the scores, and a token's own
+    contribution may be left out.
+    """
+
+    q: Float[Array, "n k"]
+    k: Float[Array, "n k"]
+    v: Float[Array, "n d"]
+    beta: Float[Array, ""]
+    masses: Float[Array, " n"] | None
+    mask: Mask | None
+    kind: Kind
+    tangential: bool = eqx.field(static=True, default=False)
+
+    def numerator(self, q: Float[Array, "q k"], rows: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """The numerators of the weights of the tokens `rows`, whose queries are q."""
+        scores = (self.beta * q) @ self.k.T
+        if self.mask is not None:
+            scores = jnp.where(self.mask.rows(rows, len(self.k)), scores, -jnp.inf)
+        return self.kind.numerator(scores, self.masses, self.beta if self.tangential else None)
+
+    def denominator(self, row_sums: Float[Array, " q"]) -> Float[Array, " q"]:
+        """What they are divided by."""
+        return self.kind.denominator(row_sums, self.masses, len(self.k))
+
+    def with_ones(self) -> Float[Array, "n e"]:
+        """v with a column of ones, whose mean is the row sum."""
+        return jnp.concatenate([self.v, jnp.ones((len(self.v), 1), self.v.dtype)], axis=1)
 
 
 class Backend(eqx.Module):
     """A way to compute `Σ_j A_ij v_j` for all i."""
 
     @abc.abstractmethod
-    def means(
-        self,
-        q: Float[Array, "n k"],
-        k: Float[Array, "n k"],
-        v: Float[Array, "n d"],
-        *,
-        kind: Kind,
-        mask: Mask | None,
-        masses: Float[Array, " n"] | None,
-    ) -> Float[Array, "n d"]:
-        """The weighted means, for queries that β is already part of."""
+    def means(self, task: Task) -> Float[Array, "n d"]:
+        """The weighted means."""
 
     @abc.abstractmethod
     def scores_held(self, n: int) -> int:
@@ -49,21 +65,19 @@ class Backend(eqx.Module):
 
 
 class Dense(Backend):
-    """All n² scores at once: the fastest for small n."""
+    """All n² scores at once: the fastest for small n.
 
-    def means(
-        self,
-        q: Float[Array, "n k"],
-        k: Float[Array, "n k"],
-        v: Float[Array, "n d"],
-        *,
-        kind: Kind,
-        mask: Mask | None,
-        masses: Float[Array, " n"] | None,
-    ) -> Float[Array, "n d"]:
+    In a tangential task a token's own term is left out of the sum. It would vanish only after
+    rounding, at 1e-16, while the forces of a metastable state are smaller than that.
+    """
+
+    def means(self, task: Task) -> Float[Array, "n d"]:
         """One product for the scores, one for the means."""
-        numerator, denominator = kind.parts(scores_of(q, k, jnp.arange(len(q)), mask), masses)
-        return (numerator @ v) / denominator[:, None]
+        numerator = task.numerator(task.q, jnp.arange(len(task.q)))
+        denominator = task.denominator(numerator.sum(axis=1))
+        if task.tangential:
+            numerator = jnp.where(jnp.eye(len(task.q), dtype=bool), 0, numerator)
+        return (numerator @ task.v) / denominator[:, None]
 
     def scores_held(self, n: int) -> int:
         """n²."""
@@ -71,41 +85,35 @@ class Dense(Backend):
 
 
 class Blocked(Backend):
-    """A block of queries at a time: memory O(n · block), also for gradients."""
+    """A block of queries at a time: memory O(n · block), also for gradients.
+
+    The row sums come from a column of ones in the same product as the means.
+    """
 
     block: int = eqx.field(static=True, default=256)
 
     def __check_init__(self) -> None:
         require_count(self.block, "block")
 
-    @eqx.filter_jit  # called outside of any jit, a new map would compile every time
-    def means(
-        self,
-        q: Float[Array, "n k"],
-        k: Float[Array, "n k"],
-        v: Float[Array, "n d"],
-        *,
-        kind: Kind,
-        mask: Mask | None,
-        masses: Float[Array, " n"] | None,
-    ) -> Float[Array, "n d"]:
+    @eqx.filter_jit
+    def means(self, task: Task) -> Float[Array, "n d"]:
         """The dense computation, block after block; the last block is padded."""
-        n = len(q)
+        n = len(task.q)
         block = min(self.block, n)
         blocks = -(-n // block)
-        padded = jnp.pad(q, ((0, blocks * block - n), (0, 0))).reshape(blocks, block, -1)
+        padded = jnp.pad(task.q, ((0, blocks * block - n), (0, 0))).reshape(blocks, block, -1)
         rows = jnp.arange(blocks * block).reshape(blocks, block)
+        values = task.with_ones()
 
         @jax.checkpoint
         def one(queries: tuple[Array, Array]) -> Array:
-            q_block, i = queries
-            numerator, denominator = kind.parts(scores_of(q_block, k, i, mask), masses)
-            return (numerator @ v) / denominator[:, None]
+            sums = task.numerator(*queries) @ values
+            return sums[:, :-1] / task.denominator(sums[:, -1])[:, None]
 
         return jax.lax.map(one, (padded, rows)).reshape(blocks * block, -1)[:n]
 
     def scores_held(self, n: int) -> int:
-        """N times the block."""
+        """n times the block."""
         return n * min(self.block, n)
 
 

@@ -14,10 +14,22 @@ class Kind(eqx.Module):
     """Weights `A_ij = numerator_ij / denominator_i` from complete rows of scores."""
 
     @abc.abstractmethod
-    def parts(
-        self, scores: Float[Array, "q n"], masses: Float[Array, " n"] | None
-    ) -> tuple[Float[Array, "q n"], Float[Array, " q"]]:
-        """Numerator and denominator of the weights; a masked score is −∞."""
+    def numerator(
+        self,
+        scores: Float[Array, "q n"],
+        masses: Float[Array, " n"] | None,
+        largest: Float[Array, ""] | None = None,
+    ) -> Float[Array, "q n"]:
+        """The weights before division; a masked score is −∞.
+
+        `largest` is a bound of all scores, where it is known, that saves the search for one.
+        """
+
+    @abc.abstractmethod
+    def denominator(
+        self, row_sums: Float[Array, " q"], masses: Float[Array, " n"] | None, n: int
+    ) -> Float[Array, " q"]:
+        """What numerators are divided by, from their row sums."""
 
 
 class Softmax(Kind):
@@ -27,28 +39,44 @@ class Softmax(Kind):
     nothing to attend to has weights 0.
     """
 
-    def parts(
-        self, scores: Float[Array, "q n"], masses: Float[Array, " n"] | None
-    ) -> tuple[Float[Array, "q n"], Float[Array, " q"]]:
-        """e^{s − max s} times the masses, and its row sums."""
-        if masses is not None:
-            scores = jnp.where(masses > 0, scores, -jnp.inf)
-        largest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
-        weights = jnp.exp(scores - jnp.where(jnp.isfinite(largest), largest, 0))
-        if masses is not None:
-            weights = weights * masses
-        total = weights.sum(axis=-1)
-        return weights, jnp.where(total > 0, total, 1)
+    def numerator(
+        self,
+        scores: Float[Array, "q n"],
+        masses: Float[Array, " n"] | None,
+        largest: Float[Array, ""] | None = None,
+    ) -> Float[Array, "q n"]:
+        """e^{s − max s} times the masses."""
+        if largest is None:
+            if masses is not None:
+                scores = jnp.where(masses > 0, scores, -jnp.inf)
+            largest = jax.lax.stop_gradient(scores.max(axis=-1, keepdims=True))
+            largest = jnp.where(jnp.isfinite(largest), largest, 0)
+        weights = jnp.exp(scores - largest)
+        return weights if masses is None else weights * masses
+
+    def denominator(
+        self, row_sums: Float[Array, " q"], masses: Float[Array, " n"] | None, n: int
+    ) -> Float[Array, " q"]:
+        """The row sums."""
+        return jnp.where(row_sums > 0, row_sums, 1)
 
 
 class Unnormalised(Kind):
     """`A_ij = m_j e^{s_ij} / Σ_k m_k`: USA divides by n (by the total mass), under a mask too."""
 
-    def parts(
-        self, scores: Float[Array, "q n"], masses: Float[Array, " n"] | None
-    ) -> tuple[Float[Array, "q n"], Float[Array, " q"]]:
-        """e^s times the masses, and the total mass."""
+    def numerator(
+        self,
+        scores: Float[Array, "q n"],
+        masses: Float[Array, " n"] | None,
+        largest: Float[Array, ""] | None = None,
+    ) -> Float[Array, "q n"]:
+        """e^s times the masses."""
         weights = jnp.exp(scores)
-        if masses is None:
-            return weights, jnp.full(scores.shape[0], float(scores.shape[1]), scores.dtype)
-        return weights * masses, jnp.full(scores.shape[0], masses.sum())
+        return weights if masses is None else weights * masses
+
+    def denominator(
+        self, row_sums: Float[Array, " q"], masses: Float[Array, " n"] | None, n: int
+    ) -> Float[Array, " q"]:
+        """n, or the total mass."""
+        total = jnp.asarray(n, row_sums.dtype) if masses is None else masses.sum()
+        return jnp.broadcast_to(total, row_sums.shape)

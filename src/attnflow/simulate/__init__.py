@@ -1,15 +1,23 @@
 """From a system and a start to a trajectory: `simulate`, `solve`, the methods, `Trajectory`."""
 
+from attnflow.simulate.coarsening import Coarsening, Merges
 from attnflow.simulate.driver import simulate
-from attnflow.simulate.methods import METHODS, Adaptive, Fixed, Layers, Method
+from attnflow.simulate.methods import Adaptive, Fixed, Layers, Method
 from attnflow.simulate.solve import solve
 from attnflow.simulate.trajectory import Trajectory
+
+METHODS: dict[str, type[Method]] = {
+    method.__name__: method for method in (Adaptive, Fixed, Layers, Coarsening)
+}
+"""The methods by name, as specs call them."""
 
 __all__ = [
     "METHODS",
     "Adaptive",
+    "Coarsening",
     "Fixed",
     "Layers",
+    "Merges",
     "Method",
     "Trajectory",
     "simulate",

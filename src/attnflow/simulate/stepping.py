@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,22 +34,57 @@ class RK4(diffrax.AbstractERK):
         return 4
 
 
+MARGIN = 0.1
+"""The part of its tolerance that a step may use: errors add up over steps, and states between
+steps are interpolated, yet the whole run should keep to what was asked for."""
+
+
+class Tolerance(eqx.Module):
+    """The error that a step may make: `|error of a token| ≤ MARGIN (atol + rtol |token|)`.
+
+    Lengths of tokens, not coordinates, are compared, so that steps do not depend on the choice of
+    axes. A solver divides its error by this scale and the controller compares it with 1.
+    """
+
+    rtol: Array
+    atol: Array
+
+    def scaled(self, error: Any, y0: Any, y1: Any) -> Any:
+        """The error in units of what is allowed."""
+
+        def one(e: Array, a: Array, b: Array) -> Array:
+            allowed = self.atol + self.rtol * jnp.maximum(lengths(a), lengths(b))
+            return e / (MARGIN * allowed)
+
+        return jax.tree.map(one, error, y0, y1)
+
+
+def lengths(y: Array) -> Array:
+    """The length of each row, kept as an axis; of single numbers, their size."""
+    return jnp.linalg.norm(y, axis=-1, keepdims=True) if y.ndim > 1 else jnp.abs(y)
+
+
+def worst_token(y: Any) -> Array:
+    """The norm of the controller: the length of the longest row."""
+    return jnp.stack([jnp.max(lengths(leaf)) for leaf in jax.tree.leaves(y)]).max()
+
+
 class Retracted(diffrax.AbstractAdaptiveSolver):
     """A solver whose every step ends in the system's space.
 
     At a multiple of a period in `breaks` the velocity jumps. A step that ends there must use the
-    velocity from before the jump, so stages see no time later than just before the step's end;
-    the term reads that time as its `args`.
+    velocity from before the jump: the term reads the latest time that it may see as its `args`.
     """
 
     solver: diffrax.AbstractSolver
     system: System
+    tolerance: Tolerance | None = None
 
     def under(self, adjoint: diffrax.AbstractAdjoint) -> Retracted:
         """This solver with the kind of loop over its stages that the derivative needs."""
         if not (isinstance(adjoint, diffrax.ForwardMode) and hasattr(self.solver, "scan_kind")):
             return self
-        return Retracted(type(self.solver)(scan_kind="lax"), self.system)
+        return Retracted(type(self.solver)(scan_kind="lax"), self.system, self.tolerance)
 
     @property
     def term_structure(self) -> Any:
@@ -76,14 +112,22 @@ class Retracted(diffrax.AbstractAdaptiveSolver):
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
     ) -> Any:
         """The step of the solver inside, retracted."""
-        if self.system.breaks:
-            args = t1 - 10 * rounding(t1.dtype) * min(self.system.breaks)
+        latest = latest_stage(self.system, t1)
         y1, error, dense, solver_state, result = self.solver.step(
-            terms, t0, t1, y0, args, solver_state, made_jump
+            terms, t0, t1, y0, latest, solver_state, made_jump
         )
         y1 = self.system.retract(y1)
         result = stop_unless_finite(y1, result)
+        if self.tolerance is not None:
+            error = self.tolerance.scaled(error, y0, y1)
         return y1, error, dense | {"y1": y1}, solver_state, result
+
+
+def latest_stage(system: System, t1: Any) -> Any:
+    """The latest time that the stages of a step to t1 may see: before a jump that is at t1."""
+    if not system.breaks:
+        return None
+    return t1 - 10 * rounding(t1.dtype) * min(system.breaks)
 
 
 class LayerStep(diffrax.AbstractSolver):

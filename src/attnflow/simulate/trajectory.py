@@ -17,12 +17,14 @@ from jaxtyping import Array, Float
 from attnflow._version import __version__
 from attnflow.checks import is_traced
 from attnflow.errors import InputError
+from attnflow.simulate.coarsening import Merges
 from attnflow.simulate.methods import Method
 from attnflow.systems import System
 
 if TYPE_CHECKING:
     import xarray
 
+MERGE_FIELDS = ("time", "kept", "gone", "mass_kept", "mass_gone")
 FORMAT = "attnflow trajectory 1"
 
 
@@ -32,7 +34,8 @@ class Trajectory(eqx.Module):
     `ts` (T,) are the save times, `xs` (*batch, T, n, d) the states there (with `save=fn`: what fn
     returned), `final` (*batch, n, d) the last state, from which a run can be continued. `masses`
     are those of the tokens, `steps` and `rejected` count the steps of each member of a batch,
-    `system` and `method` are what was run (their descriptions, after `load`).
+    `system` and `method` are what was run (their descriptions, after `load`). `merges` is the merge
+    tree of a run with `Coarsening`.
     """
 
     ts: Float[Array, " T"]
@@ -43,6 +46,7 @@ class Trajectory(eqx.Module):
     rejected: Array
     system: System | str
     method: Method | str
+    merges: Merges | None = None
 
     def join(self, later: Trajectory) -> Trajectory:
         """This run and its continuation as one; the time they share is kept once."""
@@ -61,6 +65,7 @@ class Trajectory(eqx.Module):
             rejected=self.rejected + later.rejected,
             system=later.system,
             method=later.method,
+            merges=later.merges,
         )
 
     def to_xarray(self) -> xarray.Dataset:
@@ -81,6 +86,10 @@ class Trajectory(eqx.Module):
         if self.masses is not None:
             names = (*batch, "token") if self.masses.ndim > 1 else ("token",)
             variables["mass"] = (names, np.asarray(self.masses))
+        if self.merges is not None:
+            for name in MERGE_FIELDS:
+                values = np.asarray(getattr(self.merges, name))
+                variables[f"merge_{name}"] = ((*batch, "merge"), values)
         variables["steps"] = (batch, np.asarray(self.steps))
         variables["rejected"] = (batch, np.asarray(self.rejected))
         attrs = {
@@ -133,6 +142,7 @@ class Trajectory(eqx.Module):
                 rejected=jnp.asarray(data["rejected"].values),
                 system=data.attrs["system"],
                 method=data.attrs["method"],
+                merges=_merges(data),
             )
         except InputError:
             raise
@@ -155,6 +165,12 @@ class Trajectory(eqx.Module):
             f"{self.final.dtype}\n"
             f"  {self.method}: {taken} steps, {int(np.asarray(self.rejected).sum())} rejected"
         )
+
+
+def _merges(data: xarray.Dataset) -> Merges | None:
+    if "merge_time" not in data:
+        return None
+    return Merges(*(jnp.asarray(data[f"merge_{name}"].values) for name in MERGE_FIELDS))
 
 
 def _batch_names(count: int) -> tuple[str, ...]:

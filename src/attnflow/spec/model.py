@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from attnflow import initial
 from attnflow.errors import InputError
-from attnflow.simulate.methods import METHODS, Method
+from attnflow.simulate import METHODS, Method
 from attnflow.spec.build import named, weight
 from attnflow.systems import SYSTEMS, System
 

@@ -10,9 +10,9 @@ from jaxtyping import Array, ArrayLike, Float
 from attnflow.attention import Backend, Kind, Mask, as_mask, attend, attention_weights
 from attnflow.attention.backends import as_backend, choose
 from attnflow.attention.masks import Given
-from attnflow.checks import require_finite
+from attnflow.checks import is_traced, require_finite
 from attnflow.errors import InputError
-from attnflow.spaces import Space
+from attnflow.spaces import Ellipsoid, Space, Sphere
 from attnflow.systems.base import System
 from attnflow.weights import Heads, Weight, apply
 
@@ -54,6 +54,11 @@ class AttentionSystem(System):
         self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """`Σ_h Σ_j A^h_ij V_h x_j`, before any projection."""
+        return self._summed(t, x, masses, tangential=False)
+
+    def _summed(
+        self, t: Any, x: Float[Array, "n d"], masses: Any, tangential: bool
+    ) -> Float[Array, "n d"]:
         backend = choose(len(x), self.heads.count) if self.backend is None else self.backend
 
         def one(head: Heads) -> Array:
@@ -66,6 +71,7 @@ class AttentionSystem(System):
                 mask=self.mask,
                 masses=masses,
                 backend=backend,
+                tangential=tangential,
             )
             return apply(head.V, means)
 
@@ -75,6 +81,8 @@ class AttentionSystem(System):
         self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """The tangential part of the drift."""
+        if isinstance(self.space, Sphere) and self.heads.isotropic and self.mask is None:
+            return self.space.project(x, self._summed(t, x, masses, tangential=True))
         return self.space.project(x, self.drift(t, x, masses))
 
     def layer(
@@ -99,6 +107,11 @@ class AttentionSystem(System):
             )
 
         return self.heads.at(t, x.dtype).each(one)
+
+    @property
+    def mergeable(self) -> bool:
+        """On a bounded space and without a mask, equal tokens stay equal and close ones close."""
+        return isinstance(self.space, (Sphere, Ellipsoid)) and self.mask is None
 
     @property
     def breaks(self) -> tuple[float, ...]:
@@ -138,4 +151,8 @@ def as_beta(beta: Any) -> Float[Array, ""]:
         raise InputError(f"beta must be a single real number, not {beta!r}.")
     array = jnp.asarray(array, float if array.dtype.kind != "f" else array.dtype)
     require_finite(array, "beta")
+    if not is_traced(array) and array < 0:
+        raise InputError(
+            f"beta must not be negative, but it is {beta!r}: Q=-1.0 turns scores round."
+        )
     return array

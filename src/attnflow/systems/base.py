@@ -61,6 +61,11 @@ class System(eqx.Module):
         return self.velocity(t, y, masses)
 
     @property
+    def mergeable(self) -> bool:
+        """Whether tokens that have met may be merged into one of their joint mass."""
+        return False
+
+    @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples the velocity jumps."""
         return ()

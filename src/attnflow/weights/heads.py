@@ -99,6 +99,11 @@ class Heads(eqx.Module):
         return next((s[-1] for s in self._shapes().values() if s), None)
 
     @property
+    def isotropic(self) -> bool:
+        """Whether scores are <x_i, x_j> and values multiples of x_j: Q = K = I and V = cI."""
+        return self.Q is None and self.K is None and (self.V is None or _shape(self.V) == ())
+
+    @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples some matrix jumps (see `Redrawn`)."""
         return tuple(W.every for W in (self.Q, self.K, self.V) if hasattr(W, "every"))
