@@ -82,6 +82,7 @@ def test_two_clusters_merge_at_the_time_of_the_two_body_equation():
     assert float(traj.merges.time[0]) == pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", [af.USA(2.0), af.SA(4.0, V=af.weights.wishart(3, seed=1))])
 def test_other_systems_on_the_sphere(system):
     x0 = af.initial.sphere(n=8, d=3, seed=0)
@@ -92,6 +93,7 @@ def test_other_systems_on_the_sphere(system):
     assert int(ours.merges.count) > 0
 
 
+@pytest.mark.slow
 def test_a_batch_and_a_store(tmp_path):
     x0 = jnp.stack([CIRCLE, CIRCLE[::-1] * jnp.array([1.0, -1.0])])
     traj = coarse(1e-6, [0.0, 60.0], x0=x0)

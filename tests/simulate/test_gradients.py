@@ -33,10 +33,16 @@ def rescaled_layers(beta, V, x0):
     return af.simulate(af.RescaledAttention(V=V, beta=beta), x0, ts, method=af.Layers(0.25)).final
 
 
-RUNS = [on_sphere, rescaled, layers, rescaled_layers]
+SLOW = pytest.mark.slow
+RUNS = [
+    on_sphere,
+    layers,
+    pytest.param(rescaled, marks=SLOW),
+    pytest.param(rescaled_layers, marks=SLOW),
+]
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("run", RUNS, ids=["SA", "layers", "rescaled", "rescaled layers"])
 def test_gradients_agree_with_finite_differences(run):
     def value(beta, V, x0):
         return jnp.sum(TARGET * run(beta, V, af.initial.normalise(x0)))
@@ -57,6 +63,7 @@ def test_gradients_agree_with_finite_differences(run):
         )
 
 
+@SLOW
 def test_forward_mode():
     def run(beta):
         system = af.SA(beta, V=V0)
@@ -67,6 +74,7 @@ def test_forward_mode():
     assert np.allclose(forward, numeric, atol=1e-7)
 
 
+@SLOW
 def test_vmap_over_beta():
     betas = jnp.array([0.5, 2.0])
     together = jax.vmap(lambda beta: on_sphere(beta, V0, X0))(betas)

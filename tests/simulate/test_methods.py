@@ -17,7 +17,8 @@ METHODS = {
 }
 
 
-CASES = [(known, method) for known in ORTHOGONAL for method in METHODS]
+CASES = [(known, method) for known in ORTHOGONAL[:3] for method in METHODS]
+CASES += [(known, "dopri8") for known in ORTHOGONAL[3:]]
 CASES += [(known, "dopri8") for known in PAIRS]
 
 
@@ -82,6 +83,7 @@ def test_tokens_stay_on_the_sphere_between_steps_too(method):
     assert np.abs(np.linalg.norm(xs, axis=-1) - 1).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_tokens_stay_on_the_ellipsoid():
     D = jnp.array([2.0, 1.0, 0.5])
     system = af.EllipsoidAttention(3.0, D)

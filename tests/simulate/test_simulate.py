@@ -30,7 +30,7 @@ def test_shapes_and_dtypes():
 
 
 def test_the_first_save_is_the_start():
-    for method in (af.Adaptive(), af.Fixed(0.1), af.Layers(0.5)):
+    for method in (af.Adaptive(), af.Fixed(0.1)):
         traj = af.simulate(af.SA(2.0), start(), TS, method=method)
         assert np.abs(traj.xs[0] - start()).max() < 1e-15
 
@@ -54,6 +54,7 @@ def test_a_batch_is_a_loop_with_own_step_sizes():
     assert together.steps[0] != together.steps[1]
 
 
+@pytest.mark.slow
 def test_masses_may_differ_over_a_batch():
     masses = np.array([[1.0, 2, 1, 1, 1, 1], [1, 1, 1, 1, 3, 1]])
     x0 = jnp.stack([start(), start()])
@@ -207,7 +208,7 @@ def test_weights_as_a_function_of_time():
 
 @pytest.mark.parametrize(
     ("method", "tolerance"),
-    [(af.Adaptive(), 1e-7), (af.Fixed(0.05), 1e-5)],
+    [(af.Adaptive(), 1e-7), pytest.param(af.Fixed(0.05), 1e-5, marks=pytest.mark.slow)],
     ids=["adaptive", "fixed"],
 )
 def test_redrawn_weights_are_constant_between_draws(method, tolerance):
@@ -219,6 +220,7 @@ def test_redrawn_weights_are_constant_between_draws(method, tolerance):
         assert np.abs(ours.xs[i + 1] - x).max() < tolerance
 
 
+@pytest.mark.slow
 def test_redrawn_weights_in_layers_change_at_their_layer():
     V = Redrawn(partial(ginibre, 3), every=0.5, seed=4)
     ours = af.simulate(af.SA(2.0, V=V), start(), [0.0, 3.0], method=af.Layers(0.1)).final

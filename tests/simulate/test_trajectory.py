@@ -127,6 +127,7 @@ def test_a_trajectory_passes_through_jit(run):
     json.dumps(inside.to_xarray().attrs)
 
 
+@pytest.mark.slow
 def test_save_of_a_single_observable_is_labelled():
     traj = af.simulate(af.SA(2.0), X0, TS, save=lambda t, x: af.observe.overlaps(x))
     assert traj.to_xarray()["x"].dims == ("time", "axis_0", "axis_1")

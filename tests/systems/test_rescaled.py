@@ -9,6 +9,7 @@ import scipy.linalg
 import attnflow as af
 from attnflow.systems.balance import balance, conjugate, frame, growing_part, power
 
+SLOW = pytest.mark.slow
 ROTATING = np.array([[0.4, 2.0], [-2.0, 0.4]])
 JORDAN = np.array([[0.5, 1.0], [0.0, 0.5]])
 MIXED = np.array([[1.0, 2.0, 0.5], [0.0, -0.5, 3.0], [0.0, -1.0, -0.4]])
@@ -36,7 +37,7 @@ def test_growing_part_splits_the_spectrum(V):
 
 @pytest.mark.parametrize(
     ("V", "heads"),
-    [(None, 1), (0.7, 1), *((V, 1) for V in MATRICES.values()), (MIXED, 2)],
+    [(None, 1), (0.7, 1), *((V, 1) for V in MATRICES.values()), pytest.param(MIXED, 2, marks=SLOW)],
 )
 def test_rescaling_connects_pure_and_rescaled(V, heads):
     d = 2 if V is None or np.ndim(V) == 0 else len(V)
@@ -83,12 +84,14 @@ def test_finite_to_time_100_and_at_vertices(V):
     assert len(hull.vertices) == found.count
 
 
+@SLOW
 def test_float32_is_finite_where_scores_overflow():
     x0 = af.initial.cube(n=20, d=3, seed=0, dtype=np.float32)
     traj = af.simulate(af.RescaledAttention(), x0, [0.0, 60.0])
     assert np.isfinite(traj.final).all()
 
 
+@SLOW
 def test_many_layers_do_not_overflow():
     x0 = af.initial.cube(n=10, d=2, seed=0)
     for V in (1.0, np.array([[1.0, 0.4], [0.0, 0.8]])):
@@ -96,6 +99,7 @@ def test_many_layers_do_not_overflow():
         assert np.isfinite(traj.final).all()
 
 
+@SLOW
 def test_velocity_is_the_derivative_of_the_trajectory():
     system = af.RescaledAttention(V=MIXED)
     x0 = af.initial.gaussian(n=5, d=3, seed=0)
