@@ -120,6 +120,7 @@ def test_help_has_an_example_and_version_is_told():
     assert "run" in call()[1]
 
 
+@pytest.mark.slow
 def test_as_a_module_without_arguments_it_shows_the_metastable_run(folder):
     done = subprocess.run(
         [sys.executable, "-m", "attnflow", "run"],

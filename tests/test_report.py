@@ -30,6 +30,8 @@ def test_no_energy_off_the_sphere_and_a_scaled_tolerance():
 
 
 def test_batches_have_no_report():
-    traj = af.simulate(af.SA(1.0), af.initial.sphere(n=4, d=3, seed=0, batch=2), [0.0, 1.0])
+    traj = af.simulate(
+        af.SA(1.0), af.initial.sphere(n=4, d=3, seed=0, batch=2), [0.0, 1.0], method=af.Layers(1.0)
+    )
     with pytest.raises(af.InputError, match="single run"):
         summarise(traj)

@@ -36,7 +36,7 @@ def rescaled_layers(beta, V, x0):
 SLOW = pytest.mark.slow
 RUNS = [
     on_sphere,
-    layers,
+    pytest.param(layers, marks=SLOW),
     pytest.param(rescaled, marks=SLOW),
     pytest.param(rescaled_layers, marks=SLOW),
 ]

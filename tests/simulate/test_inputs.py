@@ -43,10 +43,11 @@ def test_tokens_off_the_sphere():
 
 
 def test_tokens_nearly_on_the_sphere_are_normalised():
-    traj = af.simulate(SA, X0 * (1 + 5e-7), [0.0, 1.0])
-    assert np.abs(np.linalg.norm(traj.xs, axis=-1) - 1).max() < 1e-12
-    single = X0.astype(np.float32) * np.float32(1 + 5e-5)
-    assert np.abs(np.linalg.norm(af.simulate(SA, single, [0.0, 1.0]).xs, axis=-1) - 1).max() < 1e-6
+    admitted = inputs.check_start(SA, X0 * (1 + 5e-7))
+    assert np.abs(np.linalg.norm(admitted, axis=-1) - 1).max() < 1e-12
+    admitted = inputs.check_start(SA, X0.astype(np.float32) * np.float32(1 + 5e-5))
+    assert admitted.dtype == np.float32
+    assert np.abs(np.linalg.norm(admitted, axis=-1) - 1).max() < 1e-6
     bad("norm 1", lambda: af.simulate(SA, X0 * (1 + 5e-6), [0, 1]))
 
 

@@ -11,8 +11,8 @@ from known import ORTHOGONAL, PAIRS, cosines
 METHODS = {
     "dopri8": (af.Adaptive(), 1e-7),
     "tsit5": (af.Adaptive(solver="tsit5"), 1e-7),
-    "rk4": (af.Fixed(0.01), 1e-6),
-    "euler": (af.Fixed(1e-3, solver="euler"), 2e-2),
+    "rk4": (af.Fixed(0.0123), 1e-6),
+    "euler": (af.Fixed(1.1e-3, solver="euler"), 2e-2),
     "layers": (af.Layers(1 / 1024), 2e-2),
 }
 
@@ -23,10 +23,11 @@ CASES += [(known, "dopri8") for known in PAIRS]
 
 
 @pytest.mark.parametrize(("known", "method"), CASES, ids=[f"{k.name} {m}" for k, m in CASES])
-def test_closed_forms(known, method):
+def test_closed_forms_and_tokens_on_the_sphere_between_steps_too(known, method):
     how, tolerance = METHODS[method]
     xs = af.simulate(known.system, known.x0, known.ts, method=how).xs
     assert np.abs(cosines(xs) - known.cosine[:, None]).max() < tolerance
+    assert np.abs(np.linalg.norm(xs, axis=-1) - 1).max() < 1e-12
 
 
 def start():
@@ -42,7 +43,7 @@ def exact(x0, ts, beta=3.0):
 
 @pytest.mark.parametrize(("solver", "order"), [("euler", 1), ("rk4", 4)])
 def test_observed_order_of_fixed_steps(solver, order):
-    x0, ts = start(), np.array([0.0, 2.0])
+    x0, ts = start(), np.array([0.0, 1.0, 2.0])
     truth = exact(x0, ts)[-1]
     steps = np.array([0.1, 0.05, 0.025])
     errors = [
@@ -56,7 +57,7 @@ def test_observed_order_of_fixed_steps(solver, order):
 
 
 def test_layers_converge_to_the_flow_with_order_one():
-    x0, ts = start(), np.array([0.0, 2.0])
+    x0, ts = start(), np.array([0.0, 1.0, 2.0])
     truth = exact(x0, ts)[-1]
     steps = np.array([0.1, 0.05, 0.025])
     errors = [
@@ -75,14 +76,6 @@ def test_adaptive_meets_its_tolerance(beta, rtol):
     assert np.abs(xs - truth).max() < 10 * rtol
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_tokens_stay_on_the_sphere_between_steps_too(method):
-    how = af.Layers(0.5) if method == "layers" else METHODS[method][0]
-    ts = np.arange(0, 5, 0.5) if method == "layers" else np.linspace(0, 4.7, 61)
-    xs = af.simulate(af.SA(5.0), start(), ts, method=how).xs
-    assert np.abs(np.linalg.norm(xs, axis=-1) - 1).max() < 1e-12
-
-
 @pytest.mark.slow
 def test_tokens_stay_on_the_ellipsoid():
     D = jnp.array([2.0, 1.0, 0.5])
@@ -92,7 +85,7 @@ def test_tokens_stay_on_the_ellipsoid():
 
 
 def test_post_norm_runs_as_layers_by_default_and_is_sad_for_unit_diagonal():
-    ts = np.arange(0.0, 6.0)
+    ts = np.array([0.0, 2.0, 5.0])
     ours = af.simulate(af.PostNorm(3.0, np.ones(3)), start(), ts)
     assert isinstance(ours.method, af.Layers)
     theirs = af.simulate(af.SA(3.0), start(), ts, method=af.Layers(1.0))
@@ -100,10 +93,11 @@ def test_post_norm_runs_as_layers_by_default_and_is_sad_for_unit_diagonal():
 
 
 def test_a_fixed_step_that_does_not_divide_the_span_is_shortened():
-    traj = af.simulate(af.SA(3.0), start(), [0.0, 1.0], method=af.Fixed(0.3))
+    traj = af.simulate(af.SA(3.0), start(), [0.0, 0.5, 1.0], method=af.Fixed(0.3))
     assert int(traj.steps) == 4
 
 
+@pytest.mark.slow
 def test_long_fixed_runs_take_the_right_number_of_steps():
     for method in (af.Fixed(0.1, solver="euler"), af.Layers(0.1)):
         traj = af.simulate(af.SA(3.0), start(), [0.0, 123.4, 700.0], method=method)

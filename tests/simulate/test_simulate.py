@@ -21,21 +21,22 @@ def start(**more):
 
 
 def test_shapes_and_dtypes():
-    traj = af.simulate(af.SA(2.0), start(batch=(2, 3)), TS)
+    traj = af.simulate(af.SA(2.0), start(batch=(2, 1)), TS)
     assert traj.ts.shape == (7,)
-    assert traj.xs.shape == (2, 3, 7, 6, 3)
-    assert traj.final.shape == (2, 3, 6, 3)
+    assert traj.xs.shape == (2, 1, 7, 6, 3)
+    assert traj.final.shape == (2, 1, 6, 3)
     assert traj.xs.dtype == np.float64
     assert np.abs(traj.xs[:, :, -1] - traj.final).max() < 1e-14
 
 
 def test_the_first_save_is_the_start():
-    for method in (af.Adaptive(), af.Fixed(0.1)):
-        traj = af.simulate(af.SA(2.0), start(), TS, method=method)
-        assert np.abs(traj.xs[0] - start()).max() < 1e-15
+    traj = af.simulate(af.SA(2.0), start(), TS)
+    assert np.abs(traj.xs[0] - start()).max() < 1e-15
 
 
-@pytest.mark.parametrize("method", [af.Adaptive(1e-4, 1e-6), af.Layers(0.5)])
+@pytest.mark.parametrize(
+    "method", [af.Adaptive(1e-4, 1e-6), pytest.param(af.Layers(0.5), marks=pytest.mark.slow)]
+)
 def test_float32_in_float32_out(method):
     V = ginibre(3, seed=0)
     traj = af.simulate(af.SA(2.0, V=V), start().astype(np.float32), TS, method=method)
@@ -109,10 +110,9 @@ def test_a_new_beta_or_weight_compiles_nothing():
 
 
 def test_chunks_of_steps_change_nothing(monkeypatch):
-    whole = af.simulate(af.SA(3.0), start(batch=(2,)), TS)
-    monkeypatch.setattr(driver, "CHUNK_WORK", 1.0)
+    whole = af.simulate(af.SA(3.0), start(), TS)
     monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
-    pieces = af.simulate(af.SA(3.0), start(batch=(2,)), TS)
+    pieces = af.simulate(af.SA(3.0), start(), TS)
     assert np.array_equal(pieces.xs, whole.xs)
     assert np.array_equal(pieces.steps, whole.steps)
 
@@ -132,32 +132,32 @@ def test_progress_shows_a_bar_under_jit(capfd):
 
 
 def test_ctrl_c_keeps_what_was_reached(monkeypatch):
-    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 4)
+    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
     looked = []
 
     def look(self, at, limit):
         looked.append(float(at.t[0]))
-        if len(looked) == 3:
+        if len(looked) == 5:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(driver._Run, "_look", look)
     with pytest.raises(af.Interrupted, match="interrupted at t = ") as caught:
-        af.simulate(af.SA(3.0), start(), np.linspace(0, 20, 41))
+        af.simulate(af.SA(3.0), start(), 10 * TS)
     assert caught.value.time == looked[-1]
-    assert 0 < caught.value.trajectory.ts[-1] <= looked[-1]
+    assert caught.value.trajectory.ts[-1] <= looked[-1]
     monkeypatch.undo()
-    rest = af.simulate(af.SA(3.0), start(), np.linspace(0, 20, 41))
+    rest = af.simulate(af.SA(3.0), start(), 10 * TS)
     part = caught.value.trajectory
     assert np.array_equal(part.xs, rest.xs[: len(part.ts)])
 
 
 def test_a_step_limit_keeps_what_was_reached():
-    ts = np.linspace(0, 50, 101)
+    ts = np.linspace(0, 60, 7)
     with pytest.raises(af.IncompleteRun, match=r"used up its 20 steps.*Raise max_steps") as caught:
         af.simulate(af.SA(3.0), start(), ts, method=af.Adaptive(max_steps=20))
     part = caught.value.trajectory
     whole = af.simulate(af.SA(3.0), start(), ts)
-    assert 1 < len(part.ts) < len(ts)
+    assert 1 <= len(part.ts) < len(ts)
     assert np.array_equal(part.xs, whole.xs[: len(part.ts)])
     assert part.ts[-1] <= caught.value.time < ts[len(part.ts)]
 
@@ -176,7 +176,9 @@ def test_a_failing_member_leaves_the_others_alone():
     assert caught.value.time == ts[: len(reached)][reached][-1]
 
 
-@pytest.mark.parametrize("method", [af.Fixed(1.0), af.Layers(1.0)])
+@pytest.mark.parametrize(
+    "method", [pytest.param(af.Fixed(1.0), marks=pytest.mark.slow), af.Layers(1.0)]
+)
 def test_tokens_that_run_away_are_reported_with_what_was_kept(method):
     with pytest.raises(af.IncompleteRun, match="no longer finite") as caught:
         af.simulate(af.PureAttention(), 5 * start(), np.arange(0, 2000.0, 50), method=method)

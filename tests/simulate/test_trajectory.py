@@ -47,6 +47,7 @@ def test_save_and_load_give_it_back(which, request, tmp_path):
     assert np.array_equal(xarray.open_zarr(path, consolidated=False)["x"], traj.xs)
 
 
+@pytest.mark.slow
 def test_float32_stays_float32_on_disk(tmp_path):
     traj = af.simulate(af.SA(2.0), X0.astype(np.float32), TS)
     back = af.Trajectory.load(traj.save(tmp_path / "run.zarr"))
@@ -119,6 +120,7 @@ def test_repr_says_what_happened(run, batch):
     assert "2 runs of 5 tokens" in repr(batch)
 
 
+@pytest.mark.slow
 def test_a_trajectory_passes_through_jit(run):
     moved = jax.jit(lambda traj: traj.final + 1)(run)
     assert np.array_equal(moved, run.final + 1)

@@ -194,7 +194,8 @@ def test_equal_tokens_move_as_one_token_with_a_mass(system):
     assert np.abs(plain - np.repeat(heavy, counts, axis=0)).max() < 1e-13
 
 
-@pytest.mark.parametrize("system", [af.SA(3.0), pytest.param(af.USA(1.0), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("system", [af.SA(3.0), af.USA(1.0)])
 def test_equal_tokens_stay_one_token_with_a_mass(system):
     few, many, counts = repeated(system)
     heavy = af.simulate(system, few, TS, masses=counts).xs
