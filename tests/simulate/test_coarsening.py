@@ -67,6 +67,7 @@ def test_metastable_times_are_reached_and_end_in_one_cluster():
     assert int(traj.steps) < 1000
 
 
+@pytest.mark.slow
 def test_two_clusters_merge_at_the_time_of_the_two_body_equation():
     """Masses a, b at angle θ on the circle: θ' = −(a + b)-weighted pull, integrated by hand."""
     beta, a, b, theta = 8.0, 2.0, 3.0, 2.0

@@ -17,12 +17,15 @@ METHODS = {
 }
 
 
-CASES = [(known, method) for known in ORTHOGONAL[:3] for method in METHODS]
+FAST = ("dopri8", "rk4", "layers")
+CASES = [(known, method) for known in ORTHOGONAL[:3] for method in FAST]
 CASES += [(known, "dopri8") for known in ORTHOGONAL[3:]]
 CASES += [(known, "dopri8") for known in PAIRS]
+OTHERS = [(ORTHOGONAL[1], method) for method in METHODS if method not in FAST]
+CASES += [pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS]
 
 
-@pytest.mark.parametrize(("known", "method"), CASES, ids=[f"{k.name} {m}" for k, m in CASES])
+@pytest.mark.parametrize(("known", "method"), CASES)
 def test_closed_forms_and_tokens_on_the_sphere_between_steps_too(known, method):
     how, tolerance = METHODS[method]
     xs = af.simulate(known.system, known.x0, known.ts, method=how).xs
@@ -84,6 +87,7 @@ def test_tokens_stay_on_the_ellipsoid():
     assert np.abs(np.linalg.norm(traj.xs / D, axis=-1) - 1).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_post_norm_runs_as_layers_by_default_and_is_sad_for_unit_diagonal():
     ts = np.array([0.0, 2.0, 5.0])
     ours = af.simulate(af.PostNorm(3.0, np.ones(3)), start(), ts)

@@ -162,6 +162,7 @@ def test_a_step_limit_keeps_what_was_reached():
     assert part.ts[-1] <= caught.value.time < ts[len(part.ts)]
 
 
+@pytest.mark.slow
 def test_a_failing_member_leaves_the_others_alone():
     x0 = jnp.stack([start(), 1e100 * start()])
     ts = np.arange(0.0, 301.0, 10.0)
