@@ -20,6 +20,7 @@ def test_the_staircase_of_a_known_run():
     assert report.to_json()["staircase"] == [list(s) for s in report.staircase]
 
 
+@pytest.mark.slow
 def test_no_energy_off_the_sphere_and_a_scaled_tolerance():
     traj = af.simulate(
         af.RescaledAttention(), 100 * af.initial.sphere(n=4, d=2, seed=0), [0.0, 1.0]

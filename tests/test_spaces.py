@@ -12,7 +12,7 @@ from attnflow.spaces import Ellipsoid, Euclidean, Sphere, unit_rows
 D = np.array([2.0, 0.5, 1.0])
 SPACES = [Euclidean(), Sphere(), Ellipsoid(jnp.asarray(D))]
 CURVED = SPACES[1:]
-examples = settings(deadline=None, max_examples=12, derandomize=True)
+examples = settings(deadline=None, max_examples=6, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
 
 

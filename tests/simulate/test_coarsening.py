@@ -47,6 +47,7 @@ def test_a_merge_happens_when_the_plain_run_comes_within_eps(plain):
         assert first - 0.1 < float(t) < first + 2.0
 
 
+@pytest.mark.slow
 def test_the_tree_ends_in_one_token_of_all_mass():
     masses = np.arange(1.0, 13.0)
     tree = coarse(1e-6, [0.0, 1e9], masses=masses).merges

@@ -209,6 +209,7 @@ def test_weights_as_a_function_of_time():
     assert np.abs(ours - theirs).max() < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "tolerance"),
     [(af.Adaptive(), 1e-7), pytest.param(af.Fixed(0.05), 1e-5, marks=pytest.mark.slow)],

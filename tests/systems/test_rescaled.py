@@ -79,7 +79,9 @@ def test_discrete_layers_are_connected_by_powers_of_R(V):
         assert np.abs(back - z[k]).max() < 1e-10 * np.abs(z[k]).max()
 
 
-@pytest.mark.parametrize("V", [None, 2.0, 2 * np.eye(3)], ids=["I", "2", "2I"])
+@pytest.mark.parametrize(
+    "V", [pytest.param(None, marks=SLOW), 2.0, 2 * np.eye(3)], ids=["I", "2", "2I"]
+)
 def test_finite_to_time_100_and_at_vertices(V):
     x0 = af.initial.cube(n=40, d=3, seed=0)
     traj = af.simulate(af.RescaledAttention(V=V), x0, np.linspace(0, 100, 21))

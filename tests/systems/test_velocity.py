@@ -54,7 +54,7 @@ def unit(x):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-few = settings(max_examples=12, deadline=None, derandomize=True)
+few = settings(max_examples=6, deadline=None, derandomize=True)
 
 
 @few

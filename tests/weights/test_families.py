@@ -176,14 +176,14 @@ def spectra(draw):
 
 
 @given(values=spectra(), seed=st.integers(0, 100))
-@settings(deadline=None, max_examples=12, derandomize=True)
+@settings(deadline=None, max_examples=6, derandomize=True)
 def test_a_spectrum_is_as_given(values, seed):
     for V in np.asarray(weights.spectrum(values, symmetric=False, seed=seed, heads=2)):
         assert gap(np.linalg.eigvals(V), values) < 1e-7
 
 
 @given(values=st.lists(st.integers(-9, 9), min_size=3, max_size=3), seed=st.integers(0, 100))
-@settings(deadline=None, max_examples=12, derandomize=True)
+@settings(deadline=None, max_examples=6, derandomize=True)
 def test_a_symmetric_spectrum_is_as_given(values, seed):
     V = weights.spectrum(np.array(values, float), seed=seed)
     np.testing.assert_array_equal(V, V.T)
