@@ -30,8 +30,8 @@ def overview(
 ) -> Figure:
     """Draw a run and, with `path`, write it as PNG, PDF or SVG.
 
-    Tokens keep the colour of the cluster they are in at the end of the first long plateau of the
-    cluster count, so that one can see who came from where.
+    Tokens keep the colour of the cluster they are in at the last moment but one, so that one can
+    see who came from where.
     """
     xs = np.asarray(trajectory.xs)
     stage = stage_of(trajectory)
