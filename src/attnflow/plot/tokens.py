@@ -16,6 +16,9 @@ from attnflow.plot.style import FAINT, colours
 TRAIL = 12
 """How many earlier saves a trail shows."""
 
+LEAP = 0.5
+"""Where a token moved farther between two saves its trail is broken: a chord is not its path."""
+
 
 class Stage:
     """A view onto tokens that stays the same over a whole run.
@@ -85,6 +88,9 @@ class Stage:
         flat, near = self.view(self.xs[i])
         shade = np.array(colours(labels))
         past = np.array([self.view(x)[0] for x in self.xs[max(0, i - TRAIL) : i + 1]])
+        if self.globe or self.ring:
+            leaps = np.linalg.norm(np.diff(past, axis=0), axis=-1) > LEAP
+            past[:-1][leaps] = np.nan
         faint = np.where(near >= 0, 0.35, 0.12)
         trails = LineCollection(
             list(np.swapaxes(past, 0, 1)),
