@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
 from attnflow.simulate.methods import ADAPTIVE_SOLVERS, MAX_STEPS, Adaptive, Pieces
-from attnflow.simulate.stepping import Resumable, Tolerance, latest_stage
+from attnflow.simulate.stepping import Around, Resumable, Tolerance, latest_stage
 from attnflow.systems import System
 
 ROWS = 256
@@ -133,7 +133,7 @@ class Ledger(eqx.Module):
     just_merged: Bool[Array, ""]
 
 
-class Merging(diffrax.AbstractAdaptiveSolver):
+class Merging(Around):
     """A solver whose steps end on the sphere, with the tokens that have met merged."""
 
     solver: diffrax.AbstractERK
@@ -141,24 +141,10 @@ class Merging(diffrax.AbstractAdaptiveSolver):
     eps: Array
     tolerance: Tolerance
 
-    @property
-    def term_structure(self) -> Any:
-        """As of the solver inside."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self) -> Any:  # type: ignore[override]
-        """As of the solver inside: between steps nothing merges."""
-        return self.solver.interpolation_cls
-
     def under(self, adjoint: diffrax.AbstractAdjoint) -> Merging:
         """Itself with the loop over stages that forward mode needs; merging has no reverse mode."""
         solver = type(self.solver)(scan_kind="lax")
         return Merging(solver, self.system, self.eps, self.tolerance)
-
-    def order(self, terms: Any) -> Any:
-        """As of the solver inside."""
-        return self.solver.order(terms)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Coarse, args: Any) -> Ledger:
         """Nothing has merged yet."""
@@ -166,12 +152,8 @@ class Merging(diffrax.AbstractAdaptiveSolver):
         none = jnp.full(max(n - 1, 1), -1)
         never = jnp.full(max(n - 1, 1), jnp.nan, dtype)
         merges = Merges(never, none, none, never, never)
-        inner = self.solver.init(terms, t0, t1, y0, args)
+        inner = super().init(terms, t0, t1, y0, args)
         return Ledger(inner, merges, jnp.zeros((), bool))
-
-    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """As of the solver inside."""
-        return self.solver.func(terms, t0, y0, args)
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any

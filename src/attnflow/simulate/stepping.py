@@ -69,8 +69,38 @@ def worst_token(y: Any) -> Array:
     return jnp.stack([jnp.max(lengths(leaf)) for leaf in jax.tree.leaves(y)]).max()
 
 
-class Retracted(diffrax.AbstractAdaptiveSolver):
+class Around(diffrax.AbstractAdaptiveSolver):
+    """A solver around another one, which it follows in all but its step."""
+
+    solver: eqx.AbstractVar[diffrax.AbstractSolver]
+
+    @property
+    def term_structure(self) -> Any:
+        """As of the solver inside."""
+        return self.solver.term_structure
+
+    @property
+    def interpolation_cls(self) -> Any:  # type: ignore[override]
+        """As of the solver inside."""
+        return self.solver.interpolation_cls
+
+    def order(self, terms: Any) -> Any:
+        """As of the solver inside."""
+        return self.solver.order(terms)
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
+        """As of the solver inside."""
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
+        """As of the solver inside."""
+        return self.solver.func(terms, t0, y0, args)
+
+
+class Retracted(Around):
     """A solver whose every step ends in the system's space.
+
+    What is interpolated between steps is retracted when it is saved.
 
     At a multiple of a period in `breaks` the velocity jumps. A step that ends there must use the
     velocity from before the jump: the term reads the latest time that it may see as its `args`.
@@ -85,28 +115,6 @@ class Retracted(diffrax.AbstractAdaptiveSolver):
         if not (isinstance(adjoint, diffrax.ForwardMode) and hasattr(self.solver, "scan_kind")):
             return self
         return Retracted(type(self.solver)(scan_kind="lax"), self.system, self.tolerance)
-
-    @property
-    def term_structure(self) -> Any:
-        """As of the solver inside."""
-        return self.solver.term_structure
-
-    @property
-    def interpolation_cls(self) -> Any:  # type: ignore[override]
-        """As of the solver inside; what is interpolated is retracted when it is saved."""
-        return self.solver.interpolation_cls
-
-    def order(self, terms: Any) -> Any:
-        """As of the solver inside."""
-        return self.solver.order(terms)
-
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
-        """As of the solver inside."""
-        return self.solver.init(terms, t0, t1, y0, args)
-
-    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """As of the solver inside."""
-        return self.solver.func(terms, t0, y0, args)
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
