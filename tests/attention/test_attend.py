@@ -11,6 +11,7 @@ from attnflow.attention import (
     Blocked,
     Dense,
     Softmax,
+    Spectral,
     Unnormalised,
     as_mask,
     attend,
@@ -250,6 +251,12 @@ def test_blocked_memory_grows_like_n(differentiate):
     assert 1.5 < whole / half < 2.5
 
 
+def test_a_block_of_a_huge_system_has_fewer_rows():
+    held = [Blocked().scores_held(n) for n in (10**5, 10**6, 10**7)]
+    assert held[0] == 256 * 10**5
+    assert max(held[1:]) <= 2**25
+
+
 def test_dense_memory_grows_like_n_squared():
     half, whole = (temporaries(Dense(), n) for n in (2_000, 4_000))
     assert whole >= 8 * 4_000**2
@@ -284,7 +291,7 @@ def test_attend_chooses_for_itself():
 
 
 def test_backends_by_name():
-    assert {"dense": Dense, "blocked": Blocked} == BACKENDS
+    assert {"dense": Dense, "blocked": Blocked, "spectral": Spectral} == BACKENDS
     assert isinstance(as_backend("dense"), Dense)
     assert as_backend("blocked").block == 256
     mine = Blocked(8)

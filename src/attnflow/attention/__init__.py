@@ -1,9 +1,13 @@
 """From scores to weighted means: `attend`, the kinds of weights, masks, and the backends."""
 
 from attnflow.attention.attend import attend, attention_weights
-from attnflow.attention.backends import BACKENDS, Backend, Blocked, Dense
+from attnflow.attention.backends import BACKENDS
+from attnflow.attention.blocked import Blocked
+from attnflow.attention.dense import Dense
 from attnflow.attention.kinds import Kind, Softmax, Unnormalised
 from attnflow.attention.masks import Causal, Given, Mask, as_mask
+from attnflow.attention.spectral import Spectral
+from attnflow.attention.task import Backend, Task
 
 __all__ = [
     "BACKENDS",
@@ -15,6 +19,8 @@ __all__ = [
     "Kind",
     "Mask",
     "Softmax",
+    "Spectral",
+    "Task",
     "Unnormalised",
     "as_mask",
     "attend",

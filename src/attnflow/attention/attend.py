@@ -5,9 +5,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.attention.backends import Backend, Task, choose
+from attnflow.attention.backends import choose
 from attnflow.attention.kinds import Kind, Softmax
 from attnflow.attention.masks import Mask
+from attnflow.attention.task import Backend, Task
 
 
 def attend(
@@ -20,24 +21,27 @@ def attend(
     mask: Mask | None = None,
     masses: Float[Array, " n"] | None = None,
     backend: Backend | None = None,
+    unit: bool = False,
     tangential: bool = False,
 ) -> Float[Array, "n d"]:
     """The means `Σ_j A_ij v_j` of one head, with A from the scores `β <q_i, k_j>`.
 
     `kind` says how scores become weights (default `Softmax()`), `masses` are the m_j of tokens
-    that stand for several, `backend` overrides the choice by size. `tangential` says that q, k and
-    v are the same unit vectors and that only the part of the means across each token is wanted,
-    which is faster and more accurate.
+    that stand for several, `backend` overrides the choice by size. Two facts make it faster and
+    more accurate where they hold: `unit` says that q and k are unit vectors, `tangential` that
+    moreover q = k = v and that only the part of the means across each token is wanted.
 
     >>> x = jnp.eye(2)
     >>> print(attend(x, x, x, beta=0.0))
     [[0.5 0.5]
      [0.5 0.5]]
     """
-    backend = choose(len(q), None) if backend is None else backend
+    unit = unit or tangential
+    if backend is None:
+        backend = choose(len(q), sphere=q.shape[1] if unit and mask is None else None)
     kind = Softmax() if kind is None else kind
     beta = jnp.asarray(beta, q.dtype)
-    return backend.means(Task(q, k, v, beta, masses, mask, kind, tangential))
+    return backend.means(Task(q, k, v, beta, masses, mask, kind, unit, tangential))
 
 
 def attention_weights(

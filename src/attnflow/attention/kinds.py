@@ -18,7 +18,7 @@ class Kind(eqx.Module):
         self,
         scores: Float[Array, "q n"],
         masses: Float[Array, " n"] | None,
-        largest: Float[Array, ""] | None = None,
+        largest: Float[Array, "*n"] | None = None,
     ) -> Float[Array, "q n"]:
         """The weights before division; a masked score is −∞.
 
@@ -26,10 +26,14 @@ class Kind(eqx.Module):
         """
 
     @abc.abstractmethod
+    def scale(self, largest: Float[Array, ""]) -> Float[Array, ""]:
+        """How many times e^{s − largest} a numerator is, where `largest` is known."""
+
+    @abc.abstractmethod
     def denominator(
-        self, row_sums: Float[Array, " q"], masses: Float[Array, " n"] | None, n: int
-    ) -> Float[Array, " q"]:
-        """What numerators are divided by, from their row sums."""
+        self, row_sums: Float[Array, "*q"], total: Float[Array, "*r"]
+    ) -> Float[Array, "*q"]:
+        """What numerators are divided by, from their row sums and the total mass."""
 
 
 class Softmax(Kind):
@@ -43,7 +47,7 @@ class Softmax(Kind):
         self,
         scores: Float[Array, "q n"],
         masses: Float[Array, " n"] | None,
-        largest: Float[Array, ""] | None = None,
+        largest: Float[Array, "*n"] | None = None,
     ) -> Float[Array, "q n"]:
         """e^{s − max s} times the masses."""
         if largest is None:
@@ -54,9 +58,13 @@ class Softmax(Kind):
         weights = jnp.exp(scores - largest)
         return weights if masses is None else weights * masses
 
+    def scale(self, largest: Float[Array, ""]) -> Float[Array, ""]:
+        """1."""
+        return jnp.ones_like(largest)
+
     def denominator(
-        self, row_sums: Float[Array, " q"], masses: Float[Array, " n"] | None, n: int
-    ) -> Float[Array, " q"]:
+        self, row_sums: Float[Array, "*q"], total: Float[Array, "*r"]
+    ) -> Float[Array, "*q"]:
         """The row sums."""
         return jnp.where(row_sums > 0, row_sums, 1)
 
@@ -68,15 +76,18 @@ class Unnormalised(Kind):
         self,
         scores: Float[Array, "q n"],
         masses: Float[Array, " n"] | None,
-        largest: Float[Array, ""] | None = None,
+        largest: Float[Array, "*n"] | None = None,
     ) -> Float[Array, "q n"]:
         """e^s times the masses."""
         weights = jnp.exp(scores)
         return weights if masses is None else weights * masses
 
+    def scale(self, largest: Float[Array, ""]) -> Float[Array, ""]:
+        """e^{largest}."""
+        return jnp.exp(largest)
+
     def denominator(
-        self, row_sums: Float[Array, " q"], masses: Float[Array, " n"] | None, n: int
-    ) -> Float[Array, " q"]:
-        """n, or the total mass."""
-        total = jnp.asarray(n, row_sums.dtype) if masses is None else masses.sum()
+        self, row_sums: Float[Array, "*q"], total: Float[Array, "*r"]
+    ) -> Float[Array, "*q"]:
+        """The total mass."""
         return jnp.broadcast_to(total, row_sums.shape)

@@ -23,6 +23,10 @@ from attnflow.systems import System
 CHUNK_WORK = 4e9
 """About this many multiplications between two looks at the clock: about a second."""
 
+LARGE = 1024
+"""Members of a batch with more tokens than this run one after the other: a vmap would hold the
+scores of all at once, and gain nothing."""
+
 
 def simulate(
     system: System,
@@ -103,7 +107,7 @@ def _in_one(
     def one(x: Array, masses: Array | None) -> tuple[Any, Any, Standing]:
         return solve(system, x, ts, method=method, masses=masses, save=save, progress=progress)
 
-    return _for_each(one, x, masses)
+    return _for_each(one, x.shape[-2], x, masses)
 
 
 def _gathered(
@@ -225,17 +229,23 @@ class _Run:
         return self.problem.ts[:count], kept, final, at
 
 
-def _for_each(fn: Any, *batched: Any) -> Any:
-    """vmap over the leading axis; a batch of one is spared it, which compiles a third faster."""
-    if len(jax.tree.leaves(batched)[0]) > 1:
-        return jax.vmap(fn)(*batched)
-    single = fn(*jax.tree.map(lambda a: a[0], batched))
-    return jax.tree.map(lambda a: a[None], single)
+def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
+    """`fn` of every member: side by side, or one after the other where each is large.
+
+    A batch of one is spared the vmap, which compiles a third faster.
+    """
+    members = len(jax.tree.leaves(batched)[0])
+    if members == 1:
+        single = fn(*jax.tree.map(lambda a: a[0], batched))
+        return jax.tree.map(lambda a: a[None], single)
+    if tokens > LARGE:
+        return jax.lax.map(lambda member: fn(*member), batched)
+    return jax.vmap(fn)(*batched)
 
 
 @eqx.filter_jit
 def _begin(problem: Problem, x: Array, masses: Array | None) -> Standing:
-    return _for_each(problem.begin, x, masses)
+    return _for_each(problem.begin, x.shape[-2], x, masses)
 
 
 @eqx.filter_jit
@@ -243,12 +253,17 @@ def _advance(problem: Problem, at: Standing, steps: int) -> Standing:
     def one(at: Standing) -> Standing:
         return problem.advance(at, steps, diffrax.ForwardMode(), diffrax.NoProgressMeter())
 
-    return _for_each(one, at)
+    return _for_each(one, _tokens(at), at)
 
 
 @eqx.filter_jit
 def _final(problem: Problem, at: Standing) -> Any:
-    return _for_each(problem.final, at)
+    return _for_each(problem.final, _tokens(at), at)
+
+
+def _tokens(at: Standing) -> int:
+    """The tokens of each member: all states have the axes (member, token, …)."""
+    return jax.tree.leaves(at.y)[0].shape[1]
 
 
 def _finite(y: Any) -> Array:

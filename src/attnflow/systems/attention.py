@@ -59,7 +59,11 @@ class AttentionSystem(System):
     def _summed(
         self, t: Any, x: Float[Array, "n d"], masses: Any, tangential: bool
     ) -> Float[Array, "n d"]:
-        backend = choose(len(x), self.heads.count) if self.backend is None else self.backend
+        unit = isinstance(self.space, Sphere) and self.heads.Q is None and self.heads.K is None
+        backend = self.backend
+        if backend is None:
+            sphere = x.shape[-1] if unit and self.mask is None else None
+            backend = choose(len(x), self.heads.count, sphere)
 
         def one(head: Heads) -> Array:
             means = attend(
@@ -71,6 +75,7 @@ class AttentionSystem(System):
                 mask=self.mask,
                 masses=masses,
                 backend=backend,
+                unit=unit,
                 tangential=tangential,
             )
             return apply(head.V, means)

@@ -1,0 +1,66 @@
+"""What `attend` is asked for, and what carries it out: `Task` and `Backend`."""
+
+from __future__ import annotations
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from attnflow.attention.kinds import Kind
+from attnflow.attention.masks import Mask
+
+
+class Task(eqx.Module):
+    """What `attend` was asked for: weighted means of v under the weights of β <q_i, k_j>.
+
+    `unit` says that q and k are unit vectors, so that β bounds the scores. `tangential` says that
+    moreover q = k = v and that only the part of the means across each token matters (the velocity
+    on a sphere), so that any multiple of x_i may be added to the mean of token i.
+    """
+
+    q: Float[Array, "n k"]
+    k: Float[Array, "n k"]
+    v: Float[Array, "n d"]
+    beta: Float[Array, ""]
+    masses: Float[Array, " n"] | None
+    mask: Mask | None
+    kind: Kind
+    unit: bool = eqx.field(static=True, default=False)
+    tangential: bool = eqx.field(static=True, default=False)
+
+    def numerator(self, q: Float[Array, "q k"], rows: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """The numerators of the weights of the tokens `rows`, whose queries are q."""
+        scores = (self.beta * q) @ self.k.T
+        if self.mask is not None:
+            scores = jnp.where(self.mask.rows(rows, len(self.k)), scores, -jnp.inf)
+        known = self.unit and self.mask is None
+        return self.kind.numerator(scores, self.masses, self.beta if known else None)
+
+    def denominator(self, row_sums: Float[Array, " q"]) -> Float[Array, " q"]:
+        """What they are divided by."""
+        return self.kind.denominator(row_sums, self.total)
+
+    @property
+    def total(self) -> Float[Array, "*batch"]:
+        """The total mass: n where each token has mass 1."""
+        if self.masses is None:
+            return jnp.asarray(self.k.shape[-2], self.k.dtype)
+        return self.masses.sum(axis=-1)
+
+    def values(self) -> Float[Array, "n e"]:
+        """v with a column of ones, whose weighted sum is the row sum."""
+        return jnp.concatenate([self.v, jnp.ones((len(self.v), 1), self.v.dtype)], axis=1)
+
+
+class Backend(eqx.Module):
+    """A way to compute `Σ_j A_ij v_j` for all i."""
+
+    @abc.abstractmethod
+    def means(self, task: Task) -> Float[Array, "n d"]:
+        """The weighted means."""
+
+    @abc.abstractmethod
+    def scores_held(self, n: int) -> int:
+        """How many scores of a head are in memory at once."""
