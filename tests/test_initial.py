@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from attnflow import checks, initial
 from attnflow.errors import InputError
@@ -237,3 +238,25 @@ def test_normalise_refuses_what_is_not_finite():
 def test_starts_are_known_by_their_names():
     assert set(initial.STARTS) == {*RANDOM, "circle"}
     assert all(getattr(initial, name) is start for name, start in initial.STARTS.items())
+
+
+def test_a_reduced_start_has_min_of_n_and_d_coordinates():
+    assert initial.sphere(5, 1_000_000, seed=0, reduced=True).shape == (5, 5)
+    assert initial.sphere(5, 3, seed=0, reduced=True).shape == (5, 3)
+    x = initial.sphere(5, 7, seed=0, reduced=True, batch=(2,), dtype=jnp.float32)
+    assert x.shape == (2, 5, 5)
+    assert x.dtype == jnp.float32
+    np.testing.assert_allclose(np.linalg.norm(x, axis=-1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [4, 9])
+def test_overlaps_of_a_reduced_start_are_distributed_like_those_of_a_full_one(d):
+    """Each pair, tokens early and late in the triangle alike; and all three of a triple."""
+    reduced, full = (
+        np.asarray(initial.sphere(3, d, seed=0, batch=4000, reduced=r)) for r in (True, False)
+    )
+    gram = [np.einsum("bid,bjd->bij", x, x) for x in (reduced, full)]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert stats.ks_2samp(gram[0][:, i, j], gram[1][:, i, j]).pvalue > 1e-3
+    triples = [g[:, 0, 1] * g[:, 1, 2] * g[:, 0, 2] for g in gram]
+    assert stats.ks_2samp(*triples).pvalue > 1e-3

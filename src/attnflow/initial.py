@@ -59,14 +59,37 @@ def sphere(
     key: AnyKey | None = None,
     batch: Batch = (),
     dtype: Any = float,
-) -> Float[Array, "*batch n d"]:
+    reduced: bool = False,
+) -> Float[Array, "*batch n r"]:
     """Independent uniform tokens on the unit sphere S^{d−1}.
+
+    `reduced` draws their coordinates in a basis of their span, which are min(n, d) numbers for
+    each token: inner products are distributed as those of tokens in R^d, and a flow that depends
+    on nothing else (V = cI, no matrices) runs in R^min(n, d) at any d, a million too.
 
     >>> x = sphere(n=64, d=3, seed=0)
     >>> bool(jnp.allclose(jnp.linalg.norm(x, axis=-1), 1))
     True
+    >>> sphere(n=8, d=1_000_000, seed=0, reduced=True).shape
+    (8, 8)
     """
+    if reduced and n < d:
+        return unit_rows(_bartlett(n, d, as_key(seed, key), batch, dtype))
     return unit_rows(gaussian(n, d, seed=seed, key=key, batch=batch, dtype=dtype))
+
+
+def _bartlett(n: int, d: int, key: Any, batch: Batch, dtype: Any) -> Float[Array, "*batch n n"]:
+    """The triangular factor L of n Gaussian tokens X = L O in R^d, without X (Bartlett).
+
+    Below the diagonal N(0, 1), on it the lengths of Gaussian vectors in R^d, R^{d−1}, …
+    """
+    require_count(d, "d")
+    shape = _shape(n, n, batch, dtype)
+    below, lengths = jax.random.split(key)
+    freedom = jnp.arange(d, d - n, -1).astype(dtype)
+    squared = jax.random.chisquare(lengths, freedom, (*shape[:-2], n), dtype)
+    L = jnp.tril(jax.random.normal(below, shape, dtype), -1)
+    return L + jnp.eye(n, dtype=dtype) * jnp.sqrt(squared)[..., None]
 
 
 def hemisphere(

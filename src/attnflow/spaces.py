@@ -18,7 +18,6 @@ from jaxtyping import Array, ArrayLike, Float
 from attnflow.checks import is_traced
 from attnflow.errors import InputError
 
-
 FEW = 8
 """Up to this many coordinates a sum over them is written out."""
 

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from attnflow.attention.task import Backend, Task
 from attnflow.checks import require_count
 
-
 SCORES = 2**25
 """A block holds at most this many scores: where n is huge it has fewer rows."""
 

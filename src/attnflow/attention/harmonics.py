@@ -11,6 +11,8 @@ with N_l harmonics of degree l. The a_l are modified Bessel functions, `a_l ∝ 
 from __future__ import annotations
 
 import functools
+import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -101,7 +103,7 @@ def sphere(x: Float[Array, "3 n"], degree: int) -> Float[Array, "modes n"]:
     for low, high in _segments(degree):
         rise, fall, first = (jnp.asarray(c[low:high, :high], x.dtype) for c in _legendre(degree))
 
-        def up(carry: tuple[Array, Array], c: tuple[Array, Array, Array]) -> tuple:
+        def up(carry: tuple[Array, Array], c: tuple[Array, ...]) -> tuple[Any, Array]:
             last, before = carry
             p = c[0][:, None] * x[2] * last - c[1][:, None] * before + c[2][:, None]
             return (p, last), p
@@ -123,7 +125,7 @@ def sphere_degrees(degree: int) -> np.ndarray:
 
 def _segments(degree: int) -> list[tuple[int, int]]:
     edges = [degree * i // SEGMENTS for i in range(SEGMENTS + 1)]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(itertools.pairwise(edges))
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from attnflow.checks import is_traced
 from attnflow.errors import IncompleteRun, Interrupted
 from attnflow.simulate import inputs
 from attnflow.simulate.methods import Method
+from attnflow.simulate.reduction import reduce
 from attnflow.simulate.solve import Problem, Save, Standing, solve
 from attnflow.simulate.trajectory import Trajectory
 from attnflow.systems import System
@@ -54,6 +55,9 @@ def simulate(
         key: for systems that draw random numbers as they run; the others do not look at it.
         progress: show a bar, under jit too.
 
+    Where n < d and the flow stays in the span of its tokens (V = cI above all), it is run in R^n
+    and lifted back: an identity that costs nothing and saves much.
+
     Under jit, grad or vmap (when an argument is traced) values cannot be checked and the run is
     one piece. Otherwise it goes in chunks of steps: Ctrl-C raises `Interrupted` and a run that
     cannot go on raises `IncompleteRun`, both with the part that was reached.
@@ -86,8 +90,10 @@ def simulate(
     if traced:
         kept, final, at = _in_one(system, x, times, each, method, save, progress)
     else:
+        inside, x, basis = reduce(system, x)
+        problem = Problem(inside, method, times, save)
         try:
-            kept, final, at = _Run(Problem(system, method, times, save)).all(x, each, progress)
+            kept, final, at = _Run(problem).all(x, each, basis, progress)
         except _Stopped as stop:
             raise stop.error(_gathered(system, method, m, batch, *stop.reached)) from None
     return _gathered(system, method, m, batch, times, kept, final, at)
@@ -156,12 +162,14 @@ class _Run:
     def __init__(self, problem: Problem):
         self.problem = problem
 
-    def all(self, x: Array, masses: Array | None, progress: bool) -> tuple[Any, Any, Standing]:
+    def all(
+        self, x: Array, masses: Array | None, basis: Array | None, progress: bool
+    ) -> tuple[Any, Any, Standing]:
         """Every chunk, to the end or to an error."""
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
         chunk = self._chunk(x)
         limit = self.problem.method.steps_limit(self.problem.ts)
-        at = _begin(self.problem, x, masses)
+        at = _begin(self.problem, x, masses, basis)
         bar = _bar(progress)
         try:
             while float(jnp.min(at.t)) < t1:
@@ -244,8 +252,8 @@ def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
 
 
 @eqx.filter_jit
-def _begin(problem: Problem, x: Array, masses: Array | None) -> Standing:
-    return _for_each(problem.begin, x.shape[-2], x, masses)
+def _begin(problem: Problem, x: Array, masses: Array | None, basis: Array | None) -> Standing:
+    return _for_each(problem.begin, x.shape[-2], x, masses, basis)
 
 
 @eqx.filter_jit

@@ -21,6 +21,7 @@ class Standing(eqx.Module):
     """Where an integration stands: all that is needed to go on, and all that was kept."""
 
     masses: Float[Array, " n"] | None
+    basis: Float[Array, "r d"] | None
     t: Float[Array, ""]
     y: Any
     dt: Float[Array, ""]
@@ -35,14 +36,22 @@ class Standing(eqx.Module):
 
 
 class Problem(eqx.Module):
-    """What is integrated: a system from its start to the last of ts, by a method."""
+    """What is integrated: a system from its start to the last of ts, by a method.
+
+    With a basis B the states are coordinates c, and what is kept are the tokens c B.
+    """
 
     system: System
     method: Method
     ts: Float[Array, " T"]
     save: Save | None
 
-    def begin(self, x: Any, masses: Float[Array, " n"] | None) -> Standing:
+    def begin(
+        self,
+        x: Any,
+        masses: Float[Array, " n"] | None,
+        basis: Float[Array, "r d"] | None = None,
+    ) -> Standing:
         """The standing at ts[0], before any step."""
         t0, t1 = self.ts[0], self.ts[-1]
         parts = self.method.pieces(self.system, masses, self.ts, x)
@@ -51,10 +60,11 @@ class Problem(eqx.Module):
         t_next, controller_state = parts.controller.init(
             parts.term, t0, t1, y, parts.dt0, None, parts.solver.func, order
         )
-        one = jax.eval_shape(lambda: self._keep(parts, t0, y))
+        one = jax.eval_shape(lambda: self._keep(parts, t0, y, basis))
         none = jnp.zeros((), int)
         start = Standing(
             masses=masses,
+            basis=basis,
             t=t0,
             y=y,
             dt=t_next - t0,
@@ -77,7 +87,7 @@ class Problem(eqx.Module):
         parts = self.method.pieces(self.system, at.masses, self.ts, at.y)
         padded = jnp.concatenate([self.ts, jnp.full(T, self.ts[-1])])
         window = jax.lax.dynamic_slice(padded, (at.count,), (T,))
-        keep = diffrax.SubSaveAt(ts=window, fn=lambda t, y, args: self._keep(parts, t, y))
+        keep = diffrax.SubSaveAt(ts=window, fn=lambda t, y, args: self._keep(parts, t, y, at.basis))
         last = diffrax.SubSaveAt(t1=True)
         solution = diffrax.diffeqsolve(
             parts.term,
@@ -104,6 +114,7 @@ class Problem(eqx.Module):
         running = diffrax.RESULTS.max_steps_reached
         return Standing(
             masses=at.masses,
+            basis=at.basis,
             t=t_last[0],
             y=jax.tree.map(lambda a: a[0], y_last),
             dt=solution.controller_state[1],
@@ -120,10 +131,10 @@ class Problem(eqx.Module):
     def final(self, at: Standing) -> Any:
         """The state that was reached."""
         parts = self.method.pieces(self.system, at.masses, self.ts, at.y)
-        return parts.decode(at.t, at.y)
+        return _lifted(parts.decode(at.t, at.y), at.basis)
 
-    def _keep(self, parts: Pieces, t: Any, y: Any) -> Any:
-        x = parts.decode(t, y)
+    def _keep(self, parts: Pieces, t: Any, y: Any, basis: Array | None) -> Any:
+        x = _lifted(parts.decode(t, y), basis)
         return x if self.save is None else self.save(t, x)
 
 
@@ -161,6 +172,10 @@ def solve(
         at, at.t < ts[-1], "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
     )
     return at.kept, problem.final(at), at
+
+
+def _lifted(x: Any, basis: Array | None) -> Any:
+    return x if basis is None else x @ basis
 
 
 def _unset(shape: tuple[int, ...], dtype: Any) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
@@ -12,7 +13,7 @@ from attnflow.attention.backends import as_backend, choose
 from attnflow.attention.masks import Given
 from attnflow.checks import is_traced, require_finite
 from attnflow.errors import InputError
-from attnflow.spaces import Ellipsoid, Space, Sphere
+from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
 from attnflow.systems.base import System
 from attnflow.weights import Heads, Weight, apply
 
@@ -117,6 +118,15 @@ class AttentionSystem(System):
     def mergeable(self) -> bool:
         """On a bounded space and without a mask, equal tokens stay equal and close ones close."""
         return isinstance(self.space, (Sphere, Ellipsoid)) and self.mask is None
+
+    def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
+        """With QBᵀ and KBᵀ for Q and K, where the space is round and V keeps the subspace."""
+        if not isinstance(self.space, (Sphere, Euclidean)):
+            return None
+        heads = self.heads.restricted(basis)
+        if heads is None or heads is self.heads:
+            return None if heads is None else self
+        return eqx.tree_at(lambda system: system.heads, self, heads)
 
     @property
     def breaks(self) -> tuple[float, ...]:

@@ -65,6 +65,13 @@ class System(eqx.Module):
         """Whether tokens that have met may be merged into one of their joint mass."""
         return False
 
+    def restricted(self, basis: Float[Array, "r d"]) -> System | None:
+        """The same flow in coordinates c of the subspace `{c B}`, or None where it may leave it.
+
+        The rows of B are orthonormal. A system that is the same in all coordinates is itself.
+        """
+        return None
+
     @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples the velocity jumps."""

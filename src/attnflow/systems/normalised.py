@@ -43,6 +43,10 @@ class _Normalised(AttentionSystem):
         """`D y/|y|`, row by row."""
         return self.D.astype(y.dtype) * unit_rows(y)
 
+    def restricted(self, basis: Float[Array, "r d"]) -> None:
+        """D leads out of every subspace."""
+        return None
+
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
         """Tokens have the dimension of D, and a direction."""
         super().check_start(x)

@@ -146,6 +146,10 @@ class RescaledAttention(AttentionSystem):
         pushed = (means @ jnp.swapaxes(moved, -1, -2)).sum(axis=0)
         return jnp.linalg.solve(R, (x + dt * pushed).T).T
 
+    def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
+        """Only for V = cI, whose growth is the same in all directions."""
+        return super().restricted(basis) if self.C is None else None
+
     def check_layers(self, dt: Any, start: Any) -> None:
         """`I + ΔtV` must be invertible, and the start a whole number of layers after 0."""
         if is_traced((dt, start, self.heads.V)):

@@ -8,9 +8,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from attnflow.checks import as_floats, require_finite
+from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 
 Schedule = Callable[[Any], Array]
@@ -62,6 +63,9 @@ class Heads(eqx.Module):
     def _shapes(self) -> dict[str, tuple[int, ...] | None]:
         return {name: _shape(W) for name, W in (("Q", self.Q), ("K", self.K), ("V", self.V))}
 
+    def _matrices(self) -> tuple[Any, Any, Any]:
+        return self.Q, self.K, self.V
+
     def _check_shapes(self) -> None:
         shapes = {name: s for name, s in self._shapes().items() if s}
         for name, s in shapes.items():
@@ -108,6 +112,33 @@ class Heads(eqx.Module):
         """The periods at whose multiples some matrix jumps (see `Redrawn`)."""
         return tuple(W.every for W in (self.Q, self.K, self.V) if hasattr(W, "every"))
 
+    def restricted(self, basis: Float[Array, "r d"]) -> Heads | None:
+        """The heads that act on c as these act on c B, or None where V leads out of the span of B.
+
+        Without any matrix they are the same heads. A matrix that depends on time gives None, and
+        so does a traced V, as nothing is known of them.
+
+        >>> B = jnp.eye(2, 3)
+        >>> Heads(Q=jnp.ones((1, 3)), K=jnp.ones((1, 3))).restricted(B).Q.shape
+        (1, 2)
+        """
+        if self.dim is None:
+            return self
+        if any(callable(W) for W in self._matrices()):
+            return None
+        B = jnp.asarray(basis)
+        if not _keeps(self.V, B):
+            return None
+        Q, K, V = (
+            W if _is_number(W) else W @ B.astype(W.dtype).T for W in (self.Q, self.K, self.V)
+        )
+        V = V if _is_number(V) else B.astype(V.dtype) @ V
+        if _is_number(Q) != _is_number(K):
+            Q, K = (W if _is_number(W) else B.astype(W.dtype) @ W for W in (Q, K))
+        elif not _is_number(Q) and Q.shape[-2] > len(B):
+            return Heads(None, Q.mT @ K, V)
+        return Heads(Q, K, V)
+
     def at(self, t: Any, dtype: Any) -> Heads:
         """The matrices at time t as arrays of the given dtype."""
 
@@ -137,6 +168,24 @@ class Heads(eqx.Module):
         """`Σ_h fn(head h)`."""
         values = self.each(fn)
         return values if self.count is None else values.sum(axis=0)
+
+
+def _is_number(W: Any) -> bool:
+    """Whether W is a multiple of the identity."""
+    return _shape(W) in (None, ())
+
+
+def _keeps(V: Any, B: Float[Array, "r d"]) -> bool:
+    """Whether V maps the span of the orthonormal rows of B into itself, up to rounding."""
+    if _is_number(V):
+        return True
+    if is_traced((V, B)):
+        return False
+    rounding = 100 * float(jnp.finfo(B.dtype).eps)
+    matrix, rows = np.asarray(V, float), np.asarray(B, float)
+    image = matrix @ rows.T
+    outside = np.abs(image - rows.T @ (rows @ image))
+    return bool(np.all(outside <= rounding * np.abs(matrix).max()))
 
 
 def _admit(W: Weight, name: str) -> Any:
