@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
 from jaxtyping import Array, Float
 
 from attnflow.attention.task import Backend, Task
@@ -27,20 +28,27 @@ class Blocked(Backend):
 
     @eqx.filter_jit
     def means(self, task: Task) -> Float[Array, "n d"]:
-        """The dense computation, block after block; the last block is padded."""
+        """The dense computation, block after block.
+
+        A block takes its queries from all over, at equal distances: where the tokens are split
+        over devices, each device then has its part of every block.
+        """
         n = len(task.q)
         block = self.rows(n)
         blocks = -(-n // block)
-        padded = jnp.pad(task.q, ((0, blocks * block - n), (0, 0))).reshape(blocks, block, -1)
-        rows = jnp.arange(blocks * block).reshape(blocks, block)
+        rows = jnp.arange(block * blocks).reshape(block, blocks).T
+        padded = jnp.pad(task.q, ((0, block * blocks - n), (0, 0)))
+        queries = padded.reshape(block, blocks, -1).swapaxes(0, 1)
+        task = _keys_everywhere(task)
         values = task.values()
 
         @jax.checkpoint
-        def one(queries: tuple[Array, Array]) -> Array:
-            sums = task.numerator(*queries) @ values
+        def one(part: tuple[Array, Array]) -> Array:
+            sums = task.numerator(*part) @ values
             return sums[:, :-1] / task.denominator(sums[:, -1])[:, None]
 
-        return jax.lax.map(one, (padded, rows)).reshape(blocks * block, -1)[:n]
+        means = jax.lax.map(one, (queries, rows))
+        return means.swapaxes(0, 1).reshape(block * blocks, -1)[:n]
 
     def scores_held(self, n: int) -> int:
         """n times the block."""
@@ -49,3 +57,21 @@ class Blocked(Backend):
     def rows(self, n: int) -> int:
         """The queries in a block."""
         return max(1, min(self.block, n, SCORES // n))
+
+
+def _keys_everywhere(task: Task) -> Task:
+    """Keys, values and masses whole on every device, where they are split over an explicit mesh."""
+
+    def everywhere(rows: Array) -> Array:
+        sharding = jax.typeof(rows).sharding
+        if all(axis is None for axis in sharding.spec):
+            return rows
+        return jax.sharding.reshard(rows, NamedSharding(sharding.mesh, PartitionSpec()))
+
+    keys = (task.k, task.v, task.masses)
+    return eqx.tree_at(
+        lambda task: (task.k, task.v, task.masses),
+        task,
+        jax.tree.map(everywhere, keys),
+        is_leaf=lambda leaf: leaf is None,
+    )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jaxtyping import Array
 
 from attnflow.checks import is_traced, require_finite, require_memory
@@ -76,7 +78,20 @@ def check_start(system: System, x0: Any) -> Array:
         x = x.astype(float)
     require_finite(x, "x0")
     system.check_start(x)
-    return system.space.admit(x)
+    return system.space.admit(_implicitly_split(x))
+
+
+def _implicitly_split(x: Array) -> Array:
+    """Tokens that are split over an explicit mesh of devices, split so by the compiler instead.
+
+    An explicit mesh makes shardings part of types, which diffrax does not know.
+    """
+    sharding = None if is_traced(x) else x.sharding
+    if not isinstance(sharding, NamedSharding):
+        return x
+    names = sharding.mesh.axis_names
+    mesh = Mesh(sharding.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
+    return jax.device_put(x, NamedSharding(mesh, sharding.spec))
 
 
 def check_masses(masses: Any, shape: tuple[int, ...], dtype: Any) -> Array | None:
