@@ -1,10 +1,12 @@
 """Coarsening: the same run, only farther."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import attnflow as af
+from attnflow.attention import Blocked, Dense
 from attnflow.simulate.coarsening import Coarse, closest
 
 CIRCLE = af.initial.sphere(n=12, d=2, seed=4)
@@ -130,3 +132,18 @@ def test_where_merging_is_not_exact_it_is_refused(system):
 def test_eps_must_be_positive():
     with pytest.raises(af.InputError, match="eps"):
         af.Coarsening(0.0)
+
+
+def test_forces_are_not_expanded_in_harmonics():
+    """Metastable forces are far below the error of an expansion."""
+    system = af.SA(4.0)
+    assert system.precise(3000).backend == Blocked()
+    assert system.precise(30).backend == Dense()
+    mine = af.SA(4.0, backend="spectral")
+    assert mine.precise(3000) is mine
+    ts, x = jnp.array([0.0, 1.0]), jnp.asarray(af.initial.sphere(2100, 2, seed=0))
+    for method, expanded in ((af.Coarsening(), False), (af.Adaptive(), True)):
+        pieces = method.pieces(system, None, ts, x)
+        y = pieces.encode(0.0, x)
+        traced = jax.make_jaxpr(lambda y, p=pieces: p.term.vf(0.0, y, None))(y)
+        assert ("branches" in str(traced)) == expanded

@@ -60,7 +60,7 @@ def reach(degree: int, d: int, precision: float) -> float:
     """The largest β for which degrees from `degree` on add up to less than `precision`.
 
     >>> round(reach(32, 2, 1e-16), 1)
-    10.1
+    10.7
     """
     l = np.arange(4 * degree)
 

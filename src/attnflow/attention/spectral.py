@@ -85,6 +85,7 @@ class Spectral(Backend):
 
         return jax.lax.cond(bound <= self._tolerance(task), expanded, blocked, task)
 
+    @eqx.filter_jit
     def error_bound(self, task: Task) -> Float[Array, ""]:
         """A bound on the error of every mean, by truncation and rounding, of the expansion.
 

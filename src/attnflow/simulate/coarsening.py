@@ -84,6 +84,7 @@ class Coarsening(Adaptive):
 
     def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
         """The adaptive method on slots with masses, with merging after each step."""
+        system = system.precise(len(jax.tree.leaves(y)[0]))
 
         def velocity(t: Any, y: Coarse, latest: Any) -> Coarse:
             t = t if latest is None else jnp.minimum(t, latest)

@@ -65,6 +65,10 @@ class System(eqx.Module):
         """Whether tokens that have met may be merged into one of their joint mass."""
         return False
 
+    def precise(self, n: int) -> System:
+        """The system for n tokens with forces that are exact however small (metastable states)."""
+        return self
+
     def restricted(self, basis: Float[Array, "r d"]) -> System | None:
         """The same flow in coordinates c of the subspace `{c B}`, or None where it may leave it.
 
