@@ -87,6 +87,14 @@ def test_the_bound_sees_a_lonely_token(d):
     assert bounds[0] > 50 * bounds[1]
 
 
+def test_a_light_token_that_drowns_in_rounding_is_left_to_blocks():
+    x, masses = configuration("opposite", 2), jnp.ones(N).at[0].set(1e-16)
+    asked = task(x, np.flip(x, 1), 100.0, Softmax(), masses)
+    assert np.isinf(Spectral(degree=128).error_bound(asked))
+    got = Spectral(degree=128).means(asked)
+    np.testing.assert_allclose(got, dense(x, np.flip(x, 1), 100.0, Softmax(), masses), rtol=1e-12)
+
+
 @every_sphere
 def test_the_bound_sees_that_degrees_are_missing(d):
     x = configuration("random", d)

@@ -124,11 +124,14 @@ class Spectral(Backend):
 
 
 def _bound(task: Task, sums: Float[Array, "n e"], error: Float[Array, ""]) -> Float[Array, ""]:
-    """The largest error of a mean, in units of the scale of its kind."""
+    """The largest error of a mean, in units of the scale of its kind.
+
+    A row sum that rounding has taken below 0 counts as tiny, so that the bound is huge.
+    """
     largest = jnp.max(jnp.linalg.norm(task.v, axis=1))
-    return jax.lax.stop_gradient(
-        (1 + largest) * error * task.total / jnp.min(task.denominator(sums[:, -1]))
-    )
+    row_sums = jnp.maximum(sums[:, -1], jnp.finfo(sums.dtype).tiny)
+    smallest = jnp.min(task.denominator(row_sums))
+    return jax.lax.stop_gradient((1 + largest) * error * task.total / smallest)
 
 
 def _expanded(degree: int, task: Task) -> tuple[Array, Array]:
