@@ -1,40 +1,18 @@
-"""The command line: `attnflow run …`."""
+"""`attnflow run`: simulate, report what formed and when, draw it."""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from attnflow._version import __version__
-
-app = typer.Typer(
-    help="Transformers as interacting particle systems: tokens are particles, layers are time.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
-console = Console(highlight=False)
+from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
 
 
-@app.callback(invoke_without_command=True)
-def main(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
-    """Transformers as interacting particle systems: tokens are particles, layers are time."""
-    if version:
-        console.print(f"attnflow {__version__}")
-        raise typer.Exit
-
-
-@app.command()
 def run(
     spec: Annotated[
         Path | None,
@@ -59,8 +37,8 @@ def run(
     if show_list:
         _list_systems()
         return
-    _keep_compiled_code()
-    with _Guard():
+    keep_compiled_code()
+    with Guard():
         _run(spec, out, gif, store, json_file)
 
 
@@ -72,9 +50,9 @@ def _run(
     from attnflow.spec import default_spec, read_spec
 
     for path, suffixes in ((out, {".png", ".pdf", ".svg"}), (gif, {".gif"})):
-        _check_output(path, suffixes)
+        check_output(path, suffixes)
     for path in (store, json_file):
-        _check_output(path, None)
+        check_output(path)
     wanted = default_spec() if spec is None else read_spec(spec)
     planned = wanted.build()
     code = 0
@@ -145,40 +123,3 @@ def _list_systems() -> None:
     for name, system in SYSTEMS.items():
         table.add_row(name, system.equation, system.source)
     console.print(table)
-
-
-def _check_output(path: Path | None, suffixes: set[str] | None) -> None:
-    from attnflow.errors import InputError
-
-    if path is None:
-        return
-    if suffixes is not None and path.suffix.lower() not in suffixes:
-        raise InputError(f"{path}: the file's name must end in {' or '.join(sorted(suffixes))}.")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.absolute().parent}.")
-
-
-class _Guard:
-    """Turns errors of input into one sentence and exit code 2."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        from attnflow.errors import InputError
-
-        if isinstance(error, InputError):
-            console.print("[bold red]error:[/]", end=" ")
-            console.print(str(error), markup=False, soft_wrap=True)
-            raise typer.Exit(2) from None
-
-
-def _keep_compiled_code() -> None:
-    """Keep what JAX compiles on disk, so that the second run of a command starts at once."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    jax.config.update("jax_compilation_cache_dir", str(Path(base) / "attnflow" / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
