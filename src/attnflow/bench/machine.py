@@ -1,0 +1,100 @@
+"""The machine that something was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("attnflow", "jax", "numpy", "torch", "pykeops")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a reader must know to judge a measurement."""
+
+    processor: str
+    cores: int
+    memory_gib: float | None
+    system: str
+    python: str
+    versions: dict[str, str]
+
+    def __str__(self) -> str:
+        """One sentence."""
+        memory = "" if self.memory_gib is None else f", {self.memory_gib:.0f} GiB"
+        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        return (
+            f"{self.processor}, {self.cores} cores{memory}, {self.system}, "
+            f"Python {self.python}, {packages}"
+        )
+
+
+def this_machine() -> Machine:
+    """The machine this runs on."""
+    return Machine(
+        processor=_processor(),
+        cores=cores(),
+        memory_gib=_memory(),
+        system=platform.system(),
+        python=platform.python_version(),
+        versions={name: found for name in PACKAGES if (found := _version(name))},
+    )
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Neighbours:
+    """What other programs do to the machine from now on."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.before = _foreign_seconds()
+
+    def cores(self) -> float | None:
+        """How many cores they have used on average; None where the system does not tell."""
+        after = _foreign_seconds()
+        if after is None or self.before is None:
+            return None
+        return max(0.0, after - self.before) / (time.monotonic() - self.start)
+
+
+def _foreign_seconds() -> float | None:
+    """The processor time of everybody but this process and its children."""
+    try:
+        user, nice, system = Path("/proc/stat").read_text().split()[1:4]
+    except OSError:
+        return None
+    everybody = (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+    return everybody - sum(os.times()[:4])
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def _memory() -> float | None:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

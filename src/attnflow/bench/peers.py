@@ -1,0 +1,163 @@
+"""What one would use instead: PyTorch, KeOps, NumPy, plain JAX.
+
+Each is written as its users would write it, for its speed, and computes the same velocity from the
+same tokens in the same precision. All may use every core.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow.bench.contender import Call, Contender
+from attnflow.bench.machine import cores
+from attnflow.bench.problem import Problem
+
+
+def tangential(x: Any, means: Any) -> Any:
+    """The part of the means across each token: the same line for every array library."""
+    return means - x * (x * means).sum(-1)[..., None]
+
+
+class Numpy(Contender):
+    """All scores at once in plain NumPy."""
+
+    name = "NumPy"
+
+    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+        """Nothing to prepare."""
+
+        def call() -> np.ndarray:
+            scores = problem.beta * (x @ x.mT)
+            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            return tangential(x, weights @ x / weights.sum(axis=-1, keepdims=True))
+
+        return call
+
+
+class JaxDense(Contender):
+    """`softmax(β x xᵀ) x` in jitted JAX, as one would write it down."""
+
+    name = "JAX dense"
+
+    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+        """Compile for these shapes."""
+
+        def velocity(x: Array) -> Array:
+            weights = jax.nn.softmax(problem.beta * (x @ x.mT), axis=-1)
+            return tangential(x, weights @ x)
+
+        tokens = jnp.asarray(x)
+        compiled = jax.jit(velocity).lower(tokens).compile()
+        return lambda: compiled(tokens).block_until_ready()
+
+
+class Torch(Contender):
+    """What the PyTorch contenders share."""
+
+    package = "torch"
+
+    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+        """Move the tokens to PyTorch and give it all cores."""
+        import torch
+
+        torch.set_num_threads(cores())
+        tokens = torch.from_numpy(x)
+
+        def call() -> Any:
+            with torch.inference_mode():
+                return tangential(tokens, self.means(tokens, problem.beta))
+
+        return call
+
+    def means(self, x: Any, beta: float) -> Any:
+        """The means `Σ_j softmax(β <x_i, x_j>)_j x_j`."""
+        raise NotImplementedError
+
+
+class TorchAttention(Torch):
+    """PyTorch's fused `scaled_dot_product_attention`.
+
+    Tokens are passed with a head axis: without it PyTorch takes a path several times slower.
+    """
+
+    name = "PyTorch SDPA"
+
+    def means(self, x: Any, beta: float) -> Any:
+        """Fused attention with queries, keys and values x."""
+        from torch.nn.functional import scaled_dot_product_attention
+
+        head = x[:, None]
+        return scaled_dot_product_attention(head, head, head, scale=beta)[:, 0]
+
+
+class TorchMatmul(Torch):
+    """PyTorch's batched matrix product, softmax, matrix product."""
+
+    name = "PyTorch matmul"
+
+    def means(self, x: Any, beta: float) -> Any:
+        """All scores at once."""
+        import torch
+
+        return torch.softmax((beta * x) @ x.mT, dim=-1) @ x
+
+
+class KeOps(Contender):
+    """KeOps on the CPU: scores are formulas that are never stored.
+
+    It is told what attnflow knows: scores are at most β, and a column of ones gives the row sums.
+    That is a little faster than its own `sumsoftmaxweight`.
+    """
+
+    name = "KeOps"
+    package = "pykeops"
+
+    def missing(self) -> str | None:
+        """It needs a C++ compiler besides its package."""
+        compilers = (os.environ.get("CXX", "g++"), "g++", "clang++")
+        if super().missing() is None and not any(map(shutil.which, compilers)):
+            return "no C++ compiler"
+        return super().missing()
+
+    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+        """Let it compile its formula, on a few tokens."""
+        if len(x) > 1:
+            raise NotImplementedError("KeOps takes part with a single system only.")
+        self._call(problem, x[0, :16])()
+        return self._call(problem, x[0])
+
+    def _call(self, problem: Problem, x: Float[np.ndarray, "n d"]) -> Call:
+        LazyTensor = _lazy_tensor()
+        values = np.concatenate([x, np.ones((len(x), 1), x.dtype)], axis=1)
+
+        def call() -> np.ndarray:
+            scores = problem.beta * ((LazyTensor(x[:, None]) | LazyTensor(x[None, :])) - 1)
+            sums = scores.exp() @ values
+            return tangential(x, sums[:, :-1] / sums[:, -1:])[None]
+
+        return call
+
+
+def _lazy_tensor() -> Any:
+    """KeOps' class, without the messages that would tear the table apart."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        import pykeops
+        from pykeops.numpy import LazyTensor
+
+        pykeops.set_verbose(False)
+    return LazyTensor
+
+
+NUMPY, JAX_DENSE, KEOPS = Numpy(), JaxDense(), KeOps()
+SDPA, MATMUL = TorchAttention(), TorchMatmul()
+PEERS: tuple[Contender, ...] = (SDPA, MATMUL, KEOPS, JAX_DENSE, NUMPY)
+"""Everything attnflow is compared with."""

@@ -1,0 +1,155 @@
+"""What a benchmark measured: plain numbers that go to JSON and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attnflow.bench.machine import Machine
+from attnflow.errors import InputError
+
+FORMAT = "attnflow bench 1"
+DISTURBING = 0.25
+"""Other programs may use this much of a core without being mentioned."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median over the rounds, with the smallest and the largest value."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one contender did in a row; None where it was not measured.
+
+    `seconds` are those of one computation, `ratio` says how many times as long as the row's first
+    entry it took, `error` is the largest deviation from the exact answer, `megabytes` the peak
+    memory beyond its input, `prepare` the seconds that compiling took. `note` says what else a
+    reader must know, or why there are no numbers.
+    """
+
+    contender: str
+    seconds: Spread | None = None
+    ratio: Spread | None = None
+    error: float | None = None
+    megabytes: float | None = None
+    prepare: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The time of a method against the number of tokens, and the exponent of its growth."""
+
+    contender: str
+    label: str
+    sizes: list[int]
+    seconds: list[float]
+    exponent: float | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A target, `quantity ≥ bound` or `quantity ≤ bound`, and what was measured, if it could be."""
+
+    quantity: str
+    sense: str
+    bound: float
+    unit: str
+    measured: Spread | None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median meets the target; None without a measurement."""
+        if self.measured is None:
+            return None
+        median = self.measured.median
+        return median >= self.bound if self.sense == "≥" else median <= self.bound
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One row of the benchmark.
+
+    `others` is how many cores other programs used meanwhile, where the system tells.
+    """
+
+    name: str
+    title: str
+    entries: list[Entry] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    others: float | None = None
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs used so much of the machine that the numbers mean little."""
+        return self.others is not None and self.others > DISTURBING
+
+    def entry(self, contender: str) -> Entry | None:
+        """What a contender did, if it took part."""
+        return next((e for e in self.entries if e.contender == contender), None)
+
+
+@dataclass(frozen=True)
+class Results:
+    """A whole benchmark. `quick` says that sizes were small, so that no target was judged."""
+
+    machine: Machine
+    quick: bool
+    outcomes: list[Outcome]
+
+    @property
+    def curves(self) -> list[Curve]:
+        """The curves of the row that compares growth."""
+        return [c for o in self.outcomes if o.name == "growth" for c in o.curves]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        return {"format": FORMAT} | asdict(self)
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON."""
+        path.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        """Read what `save` wrote."""
+        try:
+            data = json.loads(path.read_text())
+            known = data["format"] == FORMAT
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is no result of attnflow bench: {error}") from error
+        if not known:
+            raise InputError(f"{path} is no result of this version of attnflow bench.")
+        outcomes = [_outcome(outcome) for outcome in data["outcomes"]]
+        return cls(Machine(**data["machine"]), data["quick"], outcomes)
+
+
+def _outcome(data: dict[str, Any]) -> Outcome:
+    return Outcome(
+        **data
+        | {
+            "entries": [_entry(entry) for entry in data["entries"]],
+            "curves": [Curve(**curve) for curve in data["curves"]],
+            "verdicts": [_verdict(verdict) for verdict in data["verdicts"]],
+        }
+    )
+
+
+def _entry(data: dict[str, Any]) -> Entry:
+    return Entry(**data | {"seconds": _spread(data["seconds"]), "ratio": _spread(data["ratio"])})
+
+
+def _verdict(data: dict[str, Any]) -> Verdict:
+    return Verdict(**data | {"measured": _spread(data["measured"])})
+
+
+def _spread(data: dict[str, float] | None) -> Spread | None:
+    return None if data is None else Spread(**data)

@@ -1,0 +1,102 @@
+"""Time, measured so that contenders can be compared: side by side, in rounds, without warm-up."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from attnflow.bench.contender import Call
+from attnflow.bench.result import Spread
+
+ROUNDS = 7
+PATIENCE = 6.0
+"""Seconds after which a contender has had its turns, if it has had two."""
+TURN = 0.1
+"""Seconds that a turn should last: short calls are repeated."""
+MAX_REPEATS = 100
+
+Tell = Callable[[str], None]
+"""Where to say what is being measured."""
+
+
+def race(calls: Mapping[str, Call], tell: Tell = lambda _: None) -> dict[str, list[float]]:
+    """Seconds of one call of each contender in each round.
+
+    Contenders take turns, in the opposite order in every second round, so that whatever else the
+    machine does meets all of them. The first call of all is not counted: it may compile. A turn
+    counts with its fastest call, for everything that disturbs a call makes it slower. Slow
+    contenders take part in fewer rounds, at least two.
+    """
+    turns = {}
+    for name, call in calls.items():
+        tell(f"{name}: warming up")
+        turns[name] = Turn(call)
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for k in range(ROUNDS):
+        for name in list(calls) if k % 2 == 0 else reversed(list(calls)):
+            if k < turns[name].rounds:
+                tell(f"{name}: round {k + 1} of {turns[name].rounds}")
+                seconds[name].append(turns[name].take())
+    return seconds
+
+
+class Turn:
+    """A contender's turn: as many calls as fill it, and how many turns can be afforded."""
+
+    def __init__(self, call: Call):
+        self.call = call
+        once = clocked(call)
+        if once < PATIENCE / 6:
+            once = clocked(call)
+        self.repeats = min(MAX_REPEATS, max(1, math.ceil(TURN / once)))
+        self.rounds = min(ROUNDS, max(2, int(PATIENCE / (once * self.repeats))))
+
+    def take(self) -> float:
+        """Seconds of the fastest call.
+
+        The first of several is thrown away: the threads of whoever had the turn before may still
+        be spinning.
+        """
+        times = [clocked(self.call) for _ in range(self.repeats)]
+        return min(times[1:] or times)
+
+
+def clocked(call: Call) -> float:
+    """Seconds of one call."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The median with the smallest and the largest value.
+
+    >>> spread([3.0, 1.0, 2.0])
+    Spread(median=2.0, low=1.0, high=3.0)
+    """
+    return Spread(float(np.median(values)), float(min(values)), float(max(values)))
+
+
+def ratios(theirs: Sequence[float], ours: Sequence[float]) -> Spread:
+    """How many times as long as ours theirs takes: round by round, then the median.
+
+    >>> ratios([4.0, 6.0], [2.0, 1.0, 1.0])
+    Spread(median=4.0, low=2.0, high=6.0)
+    """
+    return spread([a / b for a, b in zip(theirs, ours, strict=False)])
+
+
+def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """The p of `value ∝ size^p`: the slope of a line through the logarithms, by least squares.
+
+    Only sizes within a factor of 20 of the largest count, so that fixed costs do not.
+
+    >>> round(exponent([100, 200, 400], [1.0, 4.0, 16.0]), 12)
+    2.0
+    """
+    large = 20 * np.asarray(sizes) >= max(sizes)
+    slope, _ = np.polyfit(np.log(sizes)[large], np.log(values)[large], deg=1)
+    return float(slope)
