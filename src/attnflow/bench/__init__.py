@@ -1,0 +1,8 @@
+"""attnflow side by side with what one would use instead: the rows of `attnflow bench`."""
+
+from attnflow.bench.machine import this_machine
+from attnflow.bench.result import Outcome, Results
+from attnflow.bench.row import Row
+from attnflow.bench.rows import ROWS, chosen
+
+__all__ = ["ROWS", "Outcome", "Results", "Row", "chosen", "this_machine"]

@@ -1,0 +1,168 @@
+"""Rows that time one velocity: contenders side by side, and growth with the number of tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from attnflow.bench.contender import Call, Contender
+from attnflow.bench.memory import megabytes
+from attnflow.bench.problem import Problem
+from attnflow.bench.result import Curve, Entry, Outcome
+from attnflow.bench.row import Row
+from attnflow.bench.targets import Target
+from attnflow.bench.timing import Tell, clocked, exponent, race, ratios, spread
+
+
+class Absent(Exception):
+    """A contender cannot take part; the message says why."""
+
+
+@dataclass(frozen=True)
+class Drift(Row):
+    """One velocity, computed by several contenders, of which the first is the one to be judged.
+
+    `weighed` are those whose peak memory is measured too, `sizes` the numbers of tokens at which
+    the first one's growth is measured, `quick_n` the number of tokens of the quick row.
+    """
+
+    name: str
+    what: str
+    problem: Problem
+    contenders: tuple[Contender, ...]
+    targets: tuple[Target, ...] = ()
+    weighed: tuple[Contender, ...] = ()
+    sizes: tuple[int, ...] = ()
+    quick_n: int | None = None
+
+    def quick(self) -> Drift:
+        """Fewer tokens; no memory and no growth."""
+        problem = replace(self.problem, n=self.quick_n or self.problem.n)
+        return replace(self, problem=problem, targets=(), weighed=(), sizes=())
+
+    def measure(self, tell: Tell) -> Outcome:
+        """Race the contenders, check their answers, and weigh them."""
+        starters = [Starter(contender, self.problem, tell) for contender in self.contenders]
+        times = race({s.name: s.call for s in starters if s.call is not None}, tell)
+        ours = times.get(starters[0].name)
+        entries = [s.entry(times.get(s.name), ours) for s in starters]
+        for i, contender in enumerate(self.contenders):
+            if contender in self.weighed and starters[i].call is not None:
+                tell(f"{contender.name}: memory")
+                held = megabytes(contender, contender.plays(self.problem))
+                entries[i] = replace(entries[i], megabytes=held)
+        curves = [curve(self.contenders[0], self.problem, self.sizes, tell)] if self.sizes else []
+        return Outcome(self.name, self.title, entries, curves)
+
+    @property
+    def title(self) -> str:
+        """What is computed, and the sizes."""
+        return f"{self.what}, {self.problem}"
+
+
+class Starter:
+    """A contender at the start of a race: prepared, or with the reason why it is not."""
+
+    def __init__(self, contender: Contender, problem: Problem, tell: Tell):
+        self.name = contender.name
+        self.problem = contender.plays(problem)
+        self.scale = (problem.n / self.problem.n) ** 2
+        self.call: Call | None = None
+        self.prepare: float | None = None
+        self.note = "" if self.scale == 1 else f"at n = {self.problem.n:,}, × {self.scale:g}"
+        tell(f"{self.name}: preparing")
+        self.tokens = self.problem.tokens()
+        try:
+            start = time.perf_counter()
+            self.call = prepared(contender, self.problem)
+            self.prepare = time.perf_counter() - start
+        except Absent as reason:
+            self.note = str(reason)
+
+    def entry(self, seconds: list[float] | None, ours: list[float] | None) -> Entry:
+        """Its line of the table, from its times and those of the first contender."""
+        if self.call is None or seconds is None:
+            return Entry(self.name, note=self.note)
+        scaled = [self.scale * s for s in seconds]
+        return Entry(
+            self.name,
+            seconds=spread(scaled),
+            ratio=None if ours is None else ratios(scaled, ours),
+            error=self.problem.error(self.tokens, self.call()),
+            prepare=self.prepare,
+            note=self.note,
+        )
+
+
+def prepared(contender: Contender, problem: Problem) -> Call:
+    """The contender's call; whatever keeps it from taking part becomes `Absent`."""
+    reason = contender.missing()
+    if reason is not None:
+        raise Absent(reason)
+    try:
+        return contender.ready(problem, problem.tokens())
+    except Exception as error:  # a peer that fails must not cost the rest of a long run
+        raise Absent(f"failed: {str(error).partition(chr(10))[0][:80]}") from error
+
+
+@dataclass(frozen=True)
+class Growth(Row):
+    """The time of one velocity against n, for many methods; a method stops where it gets slow."""
+
+    name: str
+    what: str
+    series: tuple[tuple[Contender, Problem, tuple[int, ...]], ...]
+    quick_sizes: tuple[int, ...]
+    limit: float = 1.5
+    targets: tuple[Target, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What is computed."""
+        return self.what
+
+    def quick(self) -> Growth:
+        """A few small sizes."""
+        series = tuple((c, p, self.quick_sizes) for c, p, _ in self.series)
+        return replace(self, series=series, limit=0.2)
+
+    def measure(self, tell: Tell) -> Outcome:
+        """One curve after another."""
+        entries, curves = [], []
+        for contender, problem, sizes in self.series:
+            found = curve(contender, problem, sizes, tell, self.limit)
+            curves += [found] if found.sizes else []
+            if not found.sizes:
+                entries.append(Entry(contender.name, note=contender.missing() or "failed"))
+        return Outcome(self.name, self.title, entries, curves)
+
+
+def curve(
+    contender: Contender,
+    problem: Problem,
+    sizes: tuple[int, ...],
+    tell: Tell,
+    limit: float = float("inf"),
+) -> Curve:
+    """The time at each size, until one takes longer than `limit` seconds."""
+    points = list(_points(contender, problem, sizes, tell, limit))
+    reached, seconds = [n for n, _ in points], [s for _, s in points]
+    slope = exponent(reached, seconds) if len(points) > 1 else None
+    return Curve(contender.name, problem.where, reached, seconds, slope)
+
+
+def _points(
+    contender: Contender, problem: Problem, sizes: tuple[int, ...], tell: Tell, limit: float
+) -> Iterator[tuple[int, float]]:
+    for n in sizes:
+        tell(f"{contender.name}: n = {n:,}")
+        try:
+            call = prepared(contender, replace(problem, n=n))
+        except Absent:
+            return
+        call()
+        seconds = min(clocked(call) for _ in range(5))
+        yield n, seconds
+        if seconds > limit:
+            return

@@ -1,0 +1,38 @@
+"""What a row of the benchmark is."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import replace
+
+from attnflow.bench.machine import Neighbours
+from attnflow.bench.result import Outcome
+from attnflow.bench.targets import Target
+from attnflow.bench.timing import Tell
+
+
+class Row(abc.ABC):
+    """Something to measure, and what it must reach. A row is an object in the list `ROWS`."""
+
+    name: str
+    targets: tuple[Target, ...]
+
+    @property
+    @abc.abstractmethod
+    def title(self) -> str:
+        """What is measured, with its sizes."""
+
+    @abc.abstractmethod
+    def measure(self, tell: Tell) -> Outcome:
+        """Measure it, telling what is being done."""
+
+    @abc.abstractmethod
+    def quick(self) -> Row:
+        """The same at a size that takes seconds, without targets."""
+
+    def run(self, tell: Tell) -> Outcome:
+        """Measure it, judge its targets, and note what other programs did meanwhile."""
+        neighbours = Neighbours()
+        outcome = self.measure(tell)
+        verdicts = [target.judge(outcome) for target in self.targets]
+        return replace(outcome, verdicts=verdicts, others=neighbours.cores())

@@ -1,0 +1,201 @@
+"""Rows that time whole runs: a phase diagram, a metastable state, the first picture."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from attnflow import initial, observe
+from attnflow.bench.result import Entry, Outcome
+from attnflow.bench.row import Row
+from attnflow.bench.targets import Target
+from attnflow.bench.timing import Tell, clocked, race, ratios, spread
+from attnflow.simulate import Coarsening, Fixed, simulate, solve
+from attnflow.systems import SA
+
+Starts = Float[Array, "replicates n d"]
+
+
+@dataclass(frozen=True)
+class PhaseDiagram(Row):
+    """The mean overlap of random starts on S^{d−1} over β and t, with d far above n.
+
+    The n tokens span R^n, and the flow stays in their span. `simulate` from starts that are drawn
+    in R^n directly is compared with the same integration in R^d. Both take the same steps
+    (Runge–Kutta of order 4, step 0.1, to t = 10, float32), β by β, all replicates of a β at once.
+    The error is the largest difference between the two diagrams from the same starts in R^d.
+    """
+
+    n: int
+    d: int
+    betas: tuple[float, ...]
+    replicates: int
+    targets: tuple[Target, ...] = ()
+    name: str = "phase"
+
+    def quick(self) -> PhaseDiagram:
+        """A single β and few starts."""
+        return replace(self, betas=self.betas[:1], replicates=4, targets=())
+
+    def measure(self, tell: Tell) -> Outcome:
+        """Race the two, then compare them on the same starts."""
+        full = self._starts()
+        reduced = self._starts(reduced=True)
+        in_full = whole_space()
+        calls = {
+            REDUCED: lambda: self._diagram(spanned, reduced),
+            FULL: lambda: self._diagram(in_full, full),
+        }
+        for name, call in calls.items():
+            tell(f"{name}: compiling")
+            call()
+        times = race(calls, tell)
+        tell("comparing the diagrams of the same starts")
+        error = np.max(np.abs(self._diagram(spanned, full) - calls[FULL]()))
+        ours = times[REDUCED]
+        entries = [
+            Entry(name, spread(times[name]), ratios(times[name], ours), error=float(error))
+            for name in calls
+        ]
+        entries[1] = replace(entries[1], error=None)
+        return Outcome(self.name, self.title, entries)
+
+    def _starts(self, **options: Any) -> Starts:
+        return initial.sphere(
+            self.n, self.d, seed=0, batch=self.replicates, dtype="float32", **options
+        )
+
+    def _diagram(self, run: Callable[[SA, Starts], Any], x0: Starts) -> np.ndarray:
+        return np.stack([np.asarray(run(SA(beta), x0)) for beta in self.betas])
+
+    @property
+    def title(self) -> str:
+        """The sizes of the diagram."""
+        runs = f"{len(self.betas)} values of β, {self.replicates} runs each"
+        return f"phase diagram, n = {self.n}, d = {self.d}, {runs}, float32"
+
+
+REDUCED, FULL = "attnflow", "full dimension"
+TIMES = np.linspace(0, 10, 21, dtype=np.float32)
+METHOD = Fixed(0.1)
+
+
+def mean_overlap(t: Any, x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """The mean cosine over all pairs, which is 1 for a single cluster."""
+    return observe.overlaps(x).mean()
+
+
+def spanned(system: SA, x0: Starts) -> Any:
+    """The diagram's row for one β with `simulate`, in the span of the tokens."""
+    return simulate(system, x0, TIMES, method=METHOD, save=mean_overlap).xs
+
+
+def whole_space() -> Callable[[SA, Starts], Any]:
+    """The same with the bare integration, in the space that the tokens are given in."""
+
+    def one(system: SA, x: Float[Array, "n d"]) -> Array:
+        return solve(system, x, jnp.asarray(TIMES), method=METHOD, save=mean_overlap)[0]
+
+    return jax.jit(jax.vmap(one, in_axes=(None, 0)))
+
+
+@dataclass(frozen=True)
+class Metastable(Row):
+    """Tokens on the circle, from random starts to one cluster, with `Coarsening`.
+
+    The time is that of a run after compilation: the median over the starts.
+    """
+
+    n: int
+    beta: float
+    stop: float
+    starts: int
+    targets: tuple[Target, ...] = ()
+    name: str = "metastable"
+
+    def quick(self) -> Metastable:
+        """A single start."""
+        return replace(self, starts=1, targets=())
+
+    def measure(self, tell: Tell) -> Outcome:
+        """Every start twice or more, the first time uncounted."""
+        seconds, last_merges = [], []
+        for seed in range(self.starts):
+            tell(f"start {seed + 1} of {self.starts}")
+            times = np.concatenate([[0.0], np.geomspace(1.0, self.stop, 57)])
+            x0 = initial.sphere(self.n, 2, seed=seed)
+
+            def run(x0: Any = x0, times: Any = times) -> Any:
+                trajectory = simulate(SA(self.beta), x0, times, method=Coarsening(eps=1e-6))
+                return jax.block_until_ready(trajectory)
+
+            merges = run().merges
+            seconds.append(min(clocked(run) for _ in range(3)))
+            if int(merges.count) == self.n - 1:
+                last_merges.append(float(np.nanmax(merges.time)))
+        entry = Entry("attnflow", spread(seconds), note=self._note(last_merges))
+        return Outcome(self.name, self.title, [entry])
+
+    @property
+    def title(self) -> str:
+        """The parameters."""
+        return f"metastable run on the circle, n = {self.n}, β = {self.beta:g}, to one cluster"
+
+    def _note(self, last_merges: list[float]) -> str:
+        ended = f"{len(last_merges)} of {self.starts} starts ended in one cluster"
+        if not last_merges:
+            return f"{ended} before t = {self.stop:.0e}"
+        return f"{ended}, the last at t = {max(last_merges):.0e}"
+
+
+@dataclass(frozen=True)
+class ColdStart(Row):
+    """`attnflow run` in a fresh process that finds no compiled code on disk."""
+
+    starts: int
+    targets: tuple[Target, ...] = ()
+    name: str = "cold-start"
+
+    @property
+    def title(self) -> str:
+        """What is waited for."""
+        return "first picture of attnflow run, nothing compiled before"
+
+    def quick(self) -> ColdStart:
+        """Once."""
+        return replace(self, starts=1, targets=())
+
+    def measure(self, tell: Tell) -> Outcome:
+        """From the command to the picture."""
+        seconds = []
+        for k in range(self.starts):
+            tell(f"start {k + 1} of {self.starts}")
+            seconds.append(first_picture())
+        return Outcome(self.name, self.title, [Entry("attnflow", spread(seconds))])
+
+
+def first_picture() -> float:
+    """Seconds of `attnflow run` with empty caches."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
+        environment = kept | {"XDG_CACHE_HOME": folder}
+        picture = Path(folder) / "picture.png"
+        command = [sys.executable, "-m", "attnflow", "run", "--out", str(picture)]
+
+        def call() -> None:
+            subprocess.run(command, env=environment, check=True, capture_output=True)
+
+        seconds = clocked(call)
+        assert picture.exists()
+        return seconds
