@@ -1,4 +1,4 @@
-"""The command line: `attnflow run …`. One module for each command."""
+"""The command line: `attnflow run …`, `attnflow bench …`. One module for each command."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from attnflow._version import __version__
+from attnflow.cli.bench import bench
 from attnflow.cli.run import run
 from attnflow.cli.shared import console
 
@@ -29,5 +30,5 @@ def main(
         raise typer.Exit
 
 
-for command in (run,):
+for command in (run, bench):
     app.command()(command)

@@ -1,0 +1,111 @@
+"""`attnflow bench`: side by side with what one would use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnflow.cli.shared import Guard, check_output, console
+
+if TYPE_CHECKING:
+    from attnflow.bench import Outcome, Results, Row
+
+
+def bench(
+    only: Annotated[
+        list[str] | None, typer.Option(help="Measure this row; may be given several times.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: about a minute, no target is judged.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Where the picture of time against n goes.")] = Path(
+        "attnflow-bench.png"
+    ),
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the numbers to this file.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List all rows and stop.")] = False,
+) -> None:
+    """Measure attnflow beside PyTorch, KeOps, NumPy and plain JAX, and judge its targets.
+
+    Contenders that are not installed are said to be missing: `pip install "attnflow[bench]"`
+    brings them. Ctrl-C keeps what was measured.
+
+    Example: `attnflow bench --only d3 --only ensemble --json bench.json`
+    """
+    with Guard():
+        _bench(only or [], quick, out, json_file, show_list)
+
+
+def _bench(
+    only: list[str], quick: bool, out: Path, json_file: Path | None, show_list: bool
+) -> None:
+    import jax
+
+    from attnflow.bench import ROWS, Results, chosen, this_machine
+
+    if show_list:
+        for row in ROWS:
+            console.print(f"[bold]{row.name:<16}[/]{row.title}", soft_wrap=True)
+        return
+    check_output(out, {".png", ".pdf", ".svg"})
+    check_output(json_file)
+    rows = [row.quick() for row in chosen(only)] if quick else chosen(only)
+    jax.config.update("jax_enable_compilation_cache", False)
+    outcomes: list[Outcome] = []
+    code = 0
+    console.print(f"{this_machine()}\n", soft_wrap=True)
+    try:
+        for outcome in _measured(rows):
+            outcomes.append(outcome)
+            _show(outcome)
+    except KeyboardInterrupt:
+        console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} rows.")
+        code = 130
+    _tell(Results(this_machine(), quick, outcomes), out, json_file)
+    raise typer.Exit(code)
+
+
+def _measured(rows: list[Row]) -> Iterator[Outcome]:
+    """The outcomes of the rows, one after another, saying what is being measured."""
+    for k, row in enumerate(rows, start=1):
+        heading = f"[bold]{row.name}[/] ({k} of {len(rows)})"
+        with console.status(heading) as status:
+            outcome = row.run(lambda text: status.update(f"{heading} · {text}"))  # noqa: B023
+        yield outcome
+
+
+def _show(outcome: Outcome) -> None:
+    """Print a row's table, and a word if the machine was busy with something else."""
+    from attnflow.bench import tables
+
+    grid = tables.of_curves if outcome.name == "growth" else tables.of_entries
+    console.print(grid(outcome).rich())
+    if outcome.disturbed:
+        console.print(
+            f"[yellow]Other programs used {outcome.others:.1f} cores meanwhile: "
+            "do not trust these numbers.[/]"
+        )
+    console.print()
+
+
+def _tell(results: Results, out: Path, json_file: Path | None) -> None:
+    """Print the targets and write the files."""
+    from attnflow.bench import plot, tables
+
+    if results.quick:
+        console.print("Small sizes (--quick): targets are not judged.")
+    elif any(outcome.verdicts for outcome in results.outcomes):
+        console.print(tables.of_targets(results).rich())
+    written = []
+    if results.curves:
+        plot.growth(results.curves, path=out)
+        written.append(out)
+    if json_file is not None:
+        results.save(json_file)
+        written.append(json_file)
+    for path in written:
+        console.print(f"wrote [bold]{path}[/]", soft_wrap=True)
