@@ -12,7 +12,7 @@ from attnflow.bench.problem import Problem
 from attnflow.bench.result import Curve, Entry, Outcome
 from attnflow.bench.row import Row
 from attnflow.bench.targets import Target
-from attnflow.bench.timing import Tell, clocked, exponent, race, ratios, spread
+from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, clocked, exponent, race, ratios, spread
 
 
 class Absent(Exception):
@@ -35,16 +35,17 @@ class Drift(Row):
     weighed: tuple[Contender, ...] = ()
     sizes: tuple[int, ...] = ()
     quick_n: int | None = None
+    pace: Pace = STEADY
 
     def quick(self) -> Drift:
         """Fewer tokens; no memory and no growth."""
         problem = replace(self.problem, n=self.quick_n or self.problem.n)
-        return replace(self, problem=problem, targets=(), weighed=(), sizes=())
+        return replace(self, problem=problem, targets=(), weighed=(), sizes=(), pace=BRISK)
 
     def measure(self, tell: Tell) -> Outcome:
         """Race the contenders, check their answers, and weigh them."""
         starters = [Starter(contender, self.problem, tell) for contender in self.contenders]
-        times = race({s.name: s.call for s in starters if s.call is not None}, tell)
+        times = race({s.name: s.call for s in starters if s.call is not None}, self.pace, tell)
         ours = times.get(starters[0].name)
         entries = [s.entry(times.get(s.name), ours) for s in starters]
         for i, contender in enumerate(self.contenders):

@@ -20,7 +20,7 @@ from attnflow import initial, observe
 from attnflow.bench.result import Entry, Outcome
 from attnflow.bench.row import Row
 from attnflow.bench.targets import Target
-from attnflow.bench.timing import Tell, clocked, race, ratios, spread
+from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, clocked, race, ratios, spread
 from attnflow.simulate import Coarsening, Fixed, simulate, solve
 from attnflow.systems import SA
 
@@ -43,10 +43,11 @@ class PhaseDiagram(Row):
     replicates: int
     targets: tuple[Target, ...] = ()
     name: str = "phase"
+    pace: Pace = STEADY
 
     def quick(self) -> PhaseDiagram:
         """A single β and few starts."""
-        return replace(self, betas=self.betas[:1], replicates=4, targets=())
+        return replace(self, betas=self.betas[:1], replicates=4, targets=(), pace=BRISK)
 
     def measure(self, tell: Tell) -> Outcome:
         """Race the two, then compare them on the same starts."""
@@ -60,7 +61,7 @@ class PhaseDiagram(Row):
         for name, call in calls.items():
             tell(f"{name}: compiling")
             call()
-        times = race(calls, tell)
+        times = race(calls, self.pace, tell)
         tell("comparing the diagrams of the same starts")
         error = np.max(np.abs(self._diagram(spanned, full) - calls[FULL]()))
         ours = times[REDUCED]

@@ -5,24 +5,38 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from attnflow.bench.contender import Call
 from attnflow.bench.result import Spread
 
-ROUNDS = 7
-PATIENCE = 6.0
-"""Seconds after which a contender has had its turns, if it has had two."""
-TURN = 0.1
-"""Seconds that a turn should last: short calls are repeated."""
-MAX_REPEATS = 100
-
 Tell = Callable[[str], None]
 """Where to say what is being measured."""
 
 
-def race(calls: Mapping[str, Call], tell: Tell = lambda _: None) -> dict[str, list[float]]:
+@dataclass(frozen=True)
+class Pace:
+    """How long a race takes.
+
+    There are `rounds` rounds, in which every contender has a turn of about `turn` seconds: short
+    calls are repeated, 100 times at most. After `patience` seconds a contender has had its turns,
+    if it has had two.
+    """
+
+    rounds: int
+    turn: float
+    patience: float
+
+
+STEADY = Pace(rounds=7, turn=0.4, patience=6.0)
+BRISK = Pace(rounds=3, turn=0.1, patience=1.0)
+
+
+def race(
+    calls: Mapping[str, Call], pace: Pace = STEADY, tell: Tell = lambda _: None
+) -> dict[str, list[float]]:
     """Seconds of one call of each contender in each round.
 
     Contenders take turns, in the opposite order in every second round, so that whatever else the
@@ -33,9 +47,9 @@ def race(calls: Mapping[str, Call], tell: Tell = lambda _: None) -> dict[str, li
     turns = {}
     for name, call in calls.items():
         tell(f"{name}: warming up")
-        turns[name] = Turn(call)
+        turns[name] = Turn(call, pace)
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for k in range(ROUNDS):
+    for k in range(pace.rounds):
         for name in list(calls) if k % 2 == 0 else reversed(list(calls)):
             if k < turns[name].rounds:
                 tell(f"{name}: round {k + 1} of {turns[name].rounds}")
@@ -46,13 +60,13 @@ def race(calls: Mapping[str, Call], tell: Tell = lambda _: None) -> dict[str, li
 class Turn:
     """A contender's turn: as many calls as fill it, and how many turns can be afforded."""
 
-    def __init__(self, call: Call):
+    def __init__(self, call: Call, pace: Pace = STEADY):
         self.call = call
         once = clocked(call)
-        if once < PATIENCE / 6:
+        if once < pace.patience / 6:
             once = clocked(call)
-        self.repeats = min(MAX_REPEATS, max(1, math.ceil(TURN / once)))
-        self.rounds = min(ROUNDS, max(2, int(PATIENCE / (once * self.repeats))))
+        self.repeats = min(100, max(1, math.ceil(pace.turn / once)))
+        self.rounds = min(pace.rounds, max(2, int(pace.patience / (once * self.repeats))))
 
     def take(self) -> float:
         """Seconds of the fastest call.
