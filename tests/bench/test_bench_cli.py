@@ -76,6 +76,20 @@ def test_ctrl_c_keeps_what_was_measured(folder, monkeypatch):
     assert Image.open("a.png").width > 1000
 
 
+def test_a_row_that_fails_is_told_and_loses_nothing(folder, monkeypatch):
+    class Failing(Fake):
+        def measure(self, tell):
+            raise RuntimeError("the disk is full\nat line 7")
+
+    monkeypatch.setattr(rows, "ROWS", (Failing("one"), Fake("two")))
+    code, said = call("--json", "a.json")
+    assert code == 0
+    assert "failed: the disk is full" in said
+    first, second = Results.load(folder / "a.json").outcomes
+    assert first.entries == [Entry("attnflow", note="failed: the disk is full")]
+    assert second.entries[0].seconds is not None
+
+
 def test_help_and_list():
     code, said = call("--help")
     assert code == 0

@@ -10,7 +10,7 @@ from attnflow.bench.contender import Call, Contender
 from attnflow.bench.memory import megabytes
 from attnflow.bench.problem import Problem
 from attnflow.bench.result import Curve, Entry, Outcome
-from attnflow.bench.row import Row
+from attnflow.bench.row import Row, first_line
 from attnflow.bench.targets import Target
 from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, clocked, exponent, race, ratios, spread
 
@@ -104,7 +104,7 @@ def prepared(contender: Contender, problem: Problem) -> Call:
     try:
         return contender.ready(problem, problem.tokens())
     except Exception as error:  # a peer that fails must not cost the rest of a long run
-        raise Absent(f"failed: {str(error).partition(chr(10))[0][:80]}") from error
+        raise Absent(f"failed: {first_line(error)}") from error
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import abc
 from dataclasses import replace
 
 from attnflow.bench.machine import Neighbours
-from attnflow.bench.result import Outcome
+from attnflow.bench.result import Entry, Outcome
 from attnflow.bench.targets import Target
 from attnflow.bench.timing import Tell
 
@@ -31,8 +31,24 @@ class Row(abc.ABC):
         """The same at a size that takes seconds, without targets."""
 
     def run(self, tell: Tell) -> Outcome:
-        """Measure it, judge its targets, and note what other programs did meanwhile."""
+        """Measure it, judge its targets, and note what other programs did meanwhile.
+
+        A row that fails says so and loses nothing of the others.
+        """
         neighbours = Neighbours()
-        outcome = self.measure(tell)
+        try:
+            outcome = self.measure(tell)
+        except Exception as error:
+            note = f"failed: {first_line(error)}"
+            outcome = Outcome(self.name, self.title, [Entry("attnflow", note=note)])
         verdicts = [target.judge(outcome) for target in self.targets]
         return replace(outcome, verdicts=verdicts, others=neighbours.cores())
+
+
+def first_line(error: Exception) -> str:
+    r"""What an error says, short enough for a table.
+
+    >>> first_line(ValueError("no such thing\nat line 3"))
+    'no such thing'
+    """
+    return str(error).partition("\n")[0][:80] or type(error).__name__
