@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from attnflow import bench
 from attnflow.bench import ROWS, Outcome, Results, Row, rows
+from attnflow.bench import row as row_module
 from attnflow.bench.result import Curve, Entry, Spread
 from attnflow.cli import app
 
@@ -105,6 +107,7 @@ def test_help_and_list():
     ("args", "said"),
     [
         (("--only", "ensembel"), "did you mean 'ensemble'"),
+        (("--attempts", "0"), "attempts must be a whole number of at least 1"),
         (("--out", "a.jpg"), "must end in .pdf or .png or .svg"),
         (("--json", "nowhere/a.json"), "there is no folder"),
     ],
@@ -114,3 +117,30 @@ def test_bad_input_gets_one_sentence_and_code_2(args, said):
     assert code == 2
     assert said in output
     assert "Traceback" not in output
+
+
+class Noisy(Fake):
+    """A row during which another program works, at its first runs."""
+
+    def __init__(self, name, disturbances):
+        super().__init__(name)
+        self.disturbances = disturbances
+        self.runs = 0
+
+    def run(self, tell):
+        self.runs += 1
+        return replace(self.measure(tell), others=0.9 if self.runs <= self.disturbances else 0.0)
+
+
+@pytest.mark.parametrize(("attempts", "runs", "busy"), [(1, 1, True), (2, 2, True), (5, 3, False)])
+def test_a_disturbed_row_is_measured_again(folder, monkeypatch, attempts, runs, busy):
+    waits = []
+    monkeypatch.setattr(row_module, "wait_for_quiet", waits.append)
+    noisy = Noisy("noisy", disturbances=2)
+    monkeypatch.setattr(rows, "ROWS", (noisy,))
+    code, said = call("--attempts", str(attempts), "--json", "a.json")
+    assert code == 0
+    assert noisy.runs == runs
+    assert len(waits) == (0 if attempts == 1 else runs)
+    assert ("do not trust" in said) == busy
+    assert Results.load(folder / "a.json").outcomes[0].disturbed == busy

@@ -2,7 +2,7 @@
 
 from attnflow.bench.machine import this_machine
 from attnflow.bench.result import Outcome, Results
-from attnflow.bench.row import Row
+from attnflow.bench.row import Row, undisturbed
 from attnflow.bench.rows import ROWS, chosen
 
-__all__ = ["ROWS", "Outcome", "Results", "Row", "chosen", "this_machine"]
+__all__ = ["ROWS", "Outcome", "Results", "Row", "chosen", "this_machine", "undisturbed"]

@@ -67,6 +67,16 @@ class Neighbours:
         return max(0.0, after - self.before) / (time.monotonic() - self.start)
 
 
+def wait_for_quiet(cores: float, *, look: float = 2.0, limit: float = 300.0) -> None:
+    """Wait until other programs use fewer cores than this, `limit` seconds at most."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        neighbours = Neighbours()
+        time.sleep(look)
+        if (neighbours.cores() or 0.0) < cores:
+            return
+
+
 def _foreign_seconds() -> float | None:
     """The processor time of everybody but this process and its children."""
     try:

@@ -56,13 +56,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target, `quantity ≥ bound` or `quantity ≤ bound`, and what was measured, if it could be."""
+    """A target, `quantity ≥ bound` or `quantity ≤ bound`, and what was measured, if it could be.
+
+    `timed` says that it is a matter of time, so that other programs can spoil it.
+    """
 
     quantity: str
     sense: str
     bound: float
     unit: str
     measured: Spread | None
+    timed: bool = True
 
     @property
     def met(self) -> bool | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 from dataclasses import replace
 
-from attnflow.bench.machine import Neighbours
-from attnflow.bench.result import Entry, Outcome
+from attnflow.bench.machine import Neighbours, wait_for_quiet
+from attnflow.bench.result import DISTURBING, Entry, Outcome
 from attnflow.bench.targets import Target
 from attnflow.bench.timing import Tell
 
@@ -43,6 +43,21 @@ class Row(abc.ABC):
             outcome = Outcome(self.name, self.title, [Entry("attnflow", note=note)])
         verdicts = [target.judge(outcome) for target in self.targets]
         return replace(outcome, verdicts=verdicts, others=neighbours.cores())
+
+
+def undisturbed(row: Row, attempts: int, tell: Tell) -> Outcome:
+    """The outcome of a row, measured again while other programs disturb it, `attempts` times.
+
+    With more than one attempt, each waits for a quiet moment first.
+    """
+    for k in range(attempts):
+        if attempts > 1:
+            tell(f"attempt {k + 1}: waiting for other programs")
+            wait_for_quiet(DISTURBING)
+        outcome = row.run(tell)
+        if not outcome.disturbed:
+            break
+    return outcome
 
 
 def first_line(error: Exception) -> str:

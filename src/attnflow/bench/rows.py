@@ -37,10 +37,10 @@ ROWS: tuple[Row, ...] = (
         name="d3",
         what="drift",
         problem=Problem(n=16_384, d=3, beta=4.0, dtype="float32"),
-        contenders=(ATTNFLOW, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
+        contenders=(BLOCKED, SPECTRAL, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
         # six blocks of 256 × n scores; all n² would be 1,074 MB
-        targets=(Faster(2.5, SDPA.name), Faster(10.0, KEOPS.name), Needs(100.0, ATTNFLOW.name)),
-        weighed=(ATTNFLOW, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
+        targets=(Faster(2.5, SDPA.name), Faster(10.0, KEOPS.name), Needs(100.0, BLOCKED.name)),
+        weighed=(BLOCKED, SPECTRAL, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
         quick_n=2048,
     ),
     wide(64, "float32"),

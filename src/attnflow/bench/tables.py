@@ -20,8 +20,8 @@ class Grid:
     rows: list[list[str]]
 
     def rich(self) -> Table:
-        """For the terminal: words to the left, numbers to the right, long lines in few columns."""
-        table = Table(title=self.title, title_justify="left", title_style="bold")
+        """For the terminal, without the title: words to the left, numbers to the right."""
+        table = Table()
         for i, heading in enumerate(self.head):
             justify: Literal["left", "right"] = "left" if i in self._words() else "right"
             table.add_column(heading, justify=justify, no_wrap=heading not in LONG)
@@ -84,7 +84,7 @@ def of_targets(results: Results) -> Grid:
             outcome.title if i == 0 else "",
             target(verdict),
             measured(verdict),
-            "machine was busy" if outcome.disturbed else judged(verdict),
+            "machine was busy" if outcome.disturbed and verdict.timed else judged(verdict),
         ]
         for outcome in results.outcomes
         for i, verdict in enumerate(outcome.verdicts)

@@ -38,7 +38,7 @@ class Accurate(Target):
 
     def judge(self, outcome: Outcome) -> Verdict:
         """Its largest deviation from the exact answer."""
-        return Verdict("error", "≤", self.bound, "", _single(outcome.entries[0].error))
+        return Verdict("error", "≤", self.bound, "", _single(outcome.entries[0].error), False)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Needs(Target):
         entry = outcome.entry(self.contender)
         measured = None if entry is None else _single(entry.megabytes)
         quantity = f"peak memory of {self.contender}"
-        return Verdict(quantity, "≤", self.megabytes, " MB", measured)
+        return Verdict(quantity, "≤", self.megabytes, " MB", measured, False)
 
 
 @dataclass(frozen=True)

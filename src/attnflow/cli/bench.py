@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.status import Status
 
 from attnflow.cli.shared import Guard, check_output, console
 
 if TYPE_CHECKING:
     from attnflow.bench import Outcome, Results, Row
+    from attnflow.bench.tables import Grid
 
 
 def bench(
@@ -21,6 +23,9 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes: about a minute, no target is judged.")
     ] = False,
+    attempts: Annotated[
+        int, typer.Option(help="Measure a row up to so often, until no other program disturbs it.")
+    ] = 1,
     out: Annotated[Path, typer.Option(help="Where the picture of time against n goes.")] = Path(
         "attnflow-bench.png"
     ),
@@ -37,20 +42,26 @@ def bench(
     Example: `attnflow bench --only d3 --only ensemble --json bench.json`
     """
     with Guard():
-        _bench(only or [], quick, out, json_file, show_list)
+        if show_list:
+            _list_rows()
+        else:
+            _bench(only or [], quick, attempts, out, json_file)
 
 
-def _bench(
-    only: list[str], quick: bool, out: Path, json_file: Path | None, show_list: bool
-) -> None:
+def _list_rows() -> None:
+    from attnflow.bench import ROWS
+
+    for row in ROWS:
+        console.print(f"[bold]{row.name:<16}[/]{row.title}", soft_wrap=True)
+
+
+def _bench(only: list[str], quick: bool, attempts: int, out: Path, json_file: Path | None) -> None:
     import jax
 
-    from attnflow.bench import ROWS, Results, chosen, this_machine
+    from attnflow.bench import Results, chosen, this_machine
+    from attnflow.checks import require_count
 
-    if show_list:
-        for row in ROWS:
-            console.print(f"[bold]{row.name:<16}[/]{row.title}", soft_wrap=True)
-        return
+    require_count(attempts, "attempts")
     check_output(out, {".png", ".pdf", ".svg"})
     check_output(json_file)
     rows = [row.quick() for row in chosen(only)] if quick else chosen(only)
@@ -59,7 +70,7 @@ def _bench(
     code = 0
     console.print(f"{this_machine()}\n", soft_wrap=True)
     try:
-        for outcome in _measured(rows):
+        for outcome in _measured(rows, attempts):
             outcomes.append(outcome)
             _show(outcome)
     except KeyboardInterrupt:
@@ -69,12 +80,18 @@ def _bench(
     raise typer.Exit(code)
 
 
-def _measured(rows: list[Row]) -> Iterator[Outcome]:
+def _measured(rows: list[Row], attempts: int) -> Iterator[Outcome]:
     """The outcomes of the rows, one after another, saying what is being measured."""
+    from attnflow.bench import undisturbed
+
     for k, row in enumerate(rows, start=1):
         heading = f"[bold]{row.name}[/] ({k} of {len(rows)})"
         with console.status(heading) as status:
-            outcome = row.run(lambda text: status.update(f"{heading} · {text}"))  # noqa: B023
+
+            def tell(text: str, heading: str = heading, status: Status = status) -> None:
+                status.update(f"{heading} · {text}")
+
+            outcome = undisturbed(row, attempts, tell)
         yield outcome
 
 
@@ -83,13 +100,18 @@ def _show(outcome: Outcome) -> None:
     from attnflow.bench import tables
 
     grid = tables.of_curves if outcome.name == "growth" else tables.of_entries
-    console.print(grid(outcome).rich())
+    _print(grid(outcome))
     if outcome.disturbed:
         console.print(
             f"[yellow]Other programs used {outcome.others:.1f} cores meanwhile: "
             "do not trust these numbers.[/]"
         )
     console.print()
+
+
+def _print(grid: Grid) -> None:
+    console.print(f"[bold]{grid.title}[/]", soft_wrap=True)
+    console.print(grid.rich())
 
 
 def _tell(results: Results, out: Path, json_file: Path | None) -> None:
@@ -99,7 +121,7 @@ def _tell(results: Results, out: Path, json_file: Path | None) -> None:
     if results.quick:
         console.print("Small sizes (--quick): targets are not judged.")
     elif any(outcome.verdicts for outcome in results.outcomes):
-        console.print(tables.of_targets(results).rich())
+        _print(tables.of_targets(results))
     written = []
     if results.curves:
         plot.growth(results.curves, path=out)
