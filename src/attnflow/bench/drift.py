@@ -6,6 +6,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+from jaxtyping import Float
+
 from attnflow.bench.contender import Call, Contender
 from attnflow.bench.memory import megabytes
 from attnflow.bench.problem import Problem
@@ -76,7 +79,7 @@ class Starter:
         self.tokens = self.problem.tokens()
         try:
             start = time.perf_counter()
-            self.call = prepared(contender, self.problem)
+            self.call = prepared(contender, self.problem, self.tokens)
             self.prepare = time.perf_counter() - start
         except Absent as reason:
             self.note = str(reason)
@@ -96,13 +99,15 @@ class Starter:
         )
 
 
-def prepared(contender: Contender, problem: Problem) -> Call:
+def prepared(
+    contender: Contender, problem: Problem, x: Float[np.ndarray, "replicates n d"]
+) -> Call:
     """The contender's call; whatever keeps it from taking part becomes `Absent`."""
     reason = contender.missing()
     if reason is not None:
         raise Absent(reason)
     try:
-        return contender.ready(problem, problem.tokens())
+        return contender.ready(problem, x)
     except Exception as error:  # a peer that fails must not cost the rest of a long run
         raise Absent(f"failed: {first_line(error)}") from error
 
@@ -159,7 +164,8 @@ def _points(
     for n in sizes:
         tell(f"{contender.name}: n = {n:,}")
         try:
-            call = prepared(contender, replace(problem, n=n))
+            sized = replace(problem, n=n)
+            call = prepared(contender, sized, sized.tokens())
         except Absent:
             return
         call()
