@@ -22,7 +22,7 @@ from attnflow.errors import InputError
 
 KINDS = [Softmax(), Unnormalised()]
 BACKEND_CHOICES = [Dense(), Blocked(), Blocked(4)]
-SIZES = [(1, 2, 3), (13, 3, 2)]
+SIZES = [(1, 2, 3), (13, 3, 2), (5, 17, 3)]
 examples = settings(deadline=None, max_examples=6, derandomize=True)
 seeds = st.integers(0, 2**32 - 1)
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)

@@ -7,7 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.attention import Softmax, Unnormalised, attend
-from attnflow.attention.dense import REPLICATES, SMALL
+from attnflow.attention.dense import REPLICATES
 
 N = 5
 SYSTEMS = [af.SA, af.USA]
@@ -40,6 +40,14 @@ def test_each_replicate_moves_as_if_alone(kind, weighted):
     np.testing.assert_allclose(together, one_by_one(system, x, *masses), rtol=1e-11, atol=1e-14)
 
 
+def test_tokens_off_the_circle_move_as_if_alone():
+    """As stages of a Runge–Kutta step are."""
+    x = 1.1 * replicates()
+    np.testing.assert_allclose(
+        velocities(af.SA(3.0), x), one_by_one(af.SA(3.0), x), rtol=1e-11, atol=1e-14
+    )
+
+
 def test_it_is_used_for_many_small_systems_only():
     def vmapped(d, **options):
         velocity = jax.vmap(lambda x: af.SA(1.0, **options).velocity(0.0, x))
@@ -47,7 +55,7 @@ def test_it_is_used_for_many_small_systems_only():
 
     assert vmapped(2)(REPLICATES)
     assert not vmapped(2)(REPLICATES - 1)
-    assert not vmapped(SMALL["d"] + 1)(REPLICATES)
+    assert not vmapped(3)(REPLICATES)
     assert not vmapped(2, Q=2.0)(REPLICATES)
     assert not vmapped(2, mask="causal")(REPLICATES)
 

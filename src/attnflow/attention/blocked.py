@@ -14,11 +14,14 @@ from attnflow.checks import require_count
 SCORES = 2**25
 """A block holds at most this many scores: where n is huge it has fewer rows."""
 
+WIDE = 16
+"""From this many columns of v on, row sums are cheaper than one more column."""
+
 
 class Blocked(Backend):
     """A block of queries at a time: memory O(n · block) and at most O(n), also for gradients.
 
-    The row sums come from a column of ones in the same product as the means.
+    Where v has few columns, the row sums come from a column of ones in the same product.
     """
 
     block: int = eqx.field(static=True, default=256)
@@ -40,12 +43,12 @@ class Blocked(Backend):
         padded = jnp.pad(task.q, ((0, block * blocks - n), (0, 0)))
         queries = padded.reshape(block, blocks, -1).swapaxes(0, 1)
         task = _keys_everywhere(task)
-        values = task.values()
+        product = _with_column if task.v.shape[1] < WIDE else _with_sum
 
         @jax.checkpoint
         def one(part: tuple[Array, Array]) -> Array:
-            sums = task.numerator(*part) @ values
-            return sums[:, :-1] / task.denominator(sums[:, -1])[:, None]
+            sums, row_sums = product(task.numerator(*part), task)
+            return sums / task.denominator(row_sums)[:, None]
 
         means = jax.lax.map(one, (queries, rows))
         return means.swapaxes(0, 1).reshape(block * blocks, -1)[:n]
@@ -57,6 +60,17 @@ class Blocked(Backend):
     def rows(self, n: int) -> int:
         """The queries in a block."""
         return max(1, min(self.block, n, SCORES // n))
+
+
+def _with_column(numerator: Float[Array, "q n"], task: Task) -> tuple[Array, Array]:
+    """The weighted sums of v and the row sums, in one product."""
+    sums = numerator @ task.values()
+    return sums[:, :-1], sums[:, -1]
+
+
+def _with_sum(numerator: Float[Array, "q n"], task: Task) -> tuple[Array, Array]:
+    """The same with a sum of its own, for a product that one more column would slow down."""
+    return numerator @ task.v, numerator.sum(axis=1)
 
 
 def _keys_everywhere(task: Task) -> Task:

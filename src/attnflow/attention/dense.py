@@ -13,9 +13,9 @@ from attnflow.attention.task import Backend, Task
 REPLICATES = 64
 """From this many replicates on, they are the last axis."""
 
-SMALL = {"n": 256, "d": 2}
-"""Systems up to this size are small: the sum over d is written out, with no matrix product. For
-d = 3 the compiler's batched products are as fast, and for more they are faster."""
+SMALL = 256
+"""Up to this many tokens on the circle are a small system. For d = 3 the compiler's batched
+products are as fast as sums that are written out, and for more they are faster."""
 
 UNROLLED = 32
 """Keys whose sums are one piece of compiled code."""
@@ -31,8 +31,8 @@ class Dense(Backend):
     def means(self, task: Task) -> Float[Array, "n d"]:
         """One product for the scores, one for the means."""
         n, d = task.v.shape
-        small = n <= SMALL["n"] and d <= SMALL["d"]
-        return _small(task) if task.tangential and task.mask is None and small else _means(task)
+        small = task.tangential and task.mask is None and n <= SMALL and d == 2
+        return _small(task) if small else _means(task)
 
     def scores_held(self, n: int) -> int:
         """n²."""
@@ -73,24 +73,24 @@ def _batched(axis_size: int, in_batched: list[Any], task: Task) -> tuple[Array, 
 
 
 def _replicates_last(tasks: Task) -> Float[Array, "r n d"]:
-    """`Σ_j A_ij (x_j − x_i)` for r tangential tasks, replicates being the axis of the vectors.
+    """The means of r tangential tasks on the circle, replicates being the axis of the vectors.
 
-    Small matrix products waste most of a processor; sums over few coordinates that are written
-    out, with the replicates as the contiguous axis, do not. The difference takes out a token's
-    own term exactly.
+    Small matrix products waste most of a processor; sums that are written out, with the replicates
+    as the contiguous axis, do not. Only the part along the tangent τ_i is summed,
+    `Σ_j A_ij <x_j − x_i, τ_i>`, where the difference takes out a token's own term exactly. Tokens
+    may be off the circle a little, as stages of a step are.
     """
-    x = tuple(tasks.q.transpose(2, 1, 0))
+    x, y = tasks.q.transpose(2, 1, 0)
     masses = None if tasks.masses is None else tasks.masses.T
     beta = tasks.beta
 
-    def add(sums: tuple[Array, ...], key: tuple[Any, Any]) -> tuple[tuple[Array, ...], None]:
-        x_j, m_j = key
-        score = beta * sum(a * b for a, b in zip(x, x_j, strict=True))
-        weight = tasks.kind.numerator(score, m_j, beta)
-        terms = (weight, *(weight * (b - a) for a, b in zip(x, x_j, strict=True)))
-        return tuple(s + term for s, term in zip(sums, terms, strict=True)), None
+    def add(sums: tuple[Array, Array], key: tuple[Any, ...]) -> tuple[tuple[Array, Array], None]:
+        x_j, y_j, m_j = key
+        weight = tasks.kind.numerator(beta * (x * x_j + y * y_j), m_j, beta)
+        along = x * (y_j - y) - y * (x_j - x)
+        return (sums[0] + weight, sums[1] + weight * along), None
 
-    zeros = tuple(jnp.zeros_like(x[0]) for _ in range(len(x) + 1))
-    (row_sums, *apart), _ = jax.lax.scan(add, zeros, (x, masses), unroll=UNROLLED)
-    denominator = tasks.kind.denominator(row_sums, tasks.total)
-    return jnp.stack([a / denominator for a in apart]).transpose(2, 1, 0)
+    zeros = jnp.zeros_like(x), jnp.zeros_like(x)
+    (row_sums, along), _ = jax.lax.scan(add, zeros, (x, y, masses), unroll=UNROLLED)
+    speed = along / (tasks.kind.denominator(row_sums, tasks.total) * (x * x + y * y))
+    return jnp.stack([-y * speed, x * speed]).transpose(2, 1, 0)
