@@ -1,5 +1,7 @@
 """Reports: counts, staircases, energies."""
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -28,6 +30,18 @@ def test_no_energy_off_the_sphere_and_a_scaled_tolerance():
     report = summarise(traj)
     assert report.energy is None
     assert report.tolerance == pytest.approx(1.0)
+
+
+def test_the_error_of_expanded_sums_is_told():
+    """On the circle with 2100 tokens; not with a few, nor where one stands alone."""
+    x0 = af.initial.sphere(n=2100, d=2, seed=0)
+    run = af.simulate(af.SA(9.0), x0, [0.0, 0.1], method=af.Layers(0.1))
+    assert 0 < summarise(run).sums_error < 1e-11
+    alone = jnp.tile(jnp.array([1.0, 0.0]), (2100, 1)).at[0].multiply(-1)
+    lonely = eqx.tree_at(lambda t: t.final, run, alone)
+    assert summarise(lonely).sums_error > 100 * summarise(run).sums_error
+    few = af.simulate(af.SA(9.0), x0[:20], [0.0, 0.1], method=af.Layers(0.1))
+    assert summarise(few).sums_error is None
 
 
 def test_batches_have_no_report():

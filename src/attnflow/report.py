@@ -11,9 +11,10 @@ import numpy as np
 
 from attnflow import observe
 from attnflow.errors import InputError
-from attnflow.simulate import Trajectory
+from attnflow.simulate import Coarsening, Trajectory
 from attnflow.spaces import Sphere
 from attnflow.systems import System
+from attnflow.systems.attention import AttentionSystem
 
 TOLERANCE = 1e-2
 """Tokens are one cluster when linked within this part of their root-mean-square distance from 0."""
@@ -21,7 +22,10 @@ TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class Report:
-    """The numbers behind a run's report and picture."""
+    """The numbers behind a run's report and picture.
+
+    `sums_error` bounds the error of each mean at the end, where sums went through harmonics.
+    """
 
     system: str
     method: str
@@ -33,6 +37,7 @@ class Report:
     times: list[float]
     clusters: list[int]
     energy: list[float] | None
+    sums_error: float | None = None
 
     @property
     def staircase(self) -> list[tuple[float, int]]:
@@ -65,7 +70,16 @@ def summarise(trajectory: Trajectory) -> Report:
         times=[float(t) for t in trajectory.ts],
         clusters=[observe.clusters(x, tolerance).count for x in positions],
         energy=_energies(trajectory),
+        sums_error=_sums_error(trajectory),
     )
+
+
+def _sums_error(trajectory: Trajectory) -> float | None:
+    system = trajectory.system
+    if not isinstance(system, AttentionSystem) or isinstance(trajectory.method, Coarsening):
+        return None
+    bound = system.error_bound(trajectory.final, trajectory.masses)
+    return None if bound is None or not jnp.isfinite(bound) else float(bound)
 
 
 def _energies(trajectory: Trajectory) -> list[float] | None:

@@ -275,7 +275,7 @@ def test_scores_held(backend, held):
     assert backend.scores_held(100) == held
 
 
-@pytest.mark.parametrize(("heads", "most"), [(None, 2048), (4, 1024)])
+@pytest.mark.parametrize(("heads", "most"), [(None, 1024), (4, 512)])
 def test_the_choice_is_by_the_number_of_scores(heads, most):
     assert (heads or 1) * most**2 == DENSE_LIMIT
     assert isinstance(choose(most, heads), Dense)

@@ -10,8 +10,9 @@ from attnflow.attention.spectral import HARMONICS, Spectral
 from attnflow.attention.task import Backend
 from attnflow.errors import InputError, unknown
 
-DENSE_LIMIT = 2**22
-"""Up to this many scores (heads × n × n) they are held at once; above, blocks of them."""
+DENSE_LIMIT = 2**20
+"""Up to this many scores (heads × n × n) they are held at once. More leave the processor's cache,
+and blocks of them are several times faster."""
 
 BACKENDS: dict[str, type[Backend]] = {"dense": Dense, "blocked": Blocked, "spectral": Spectral}
 """The backends by name."""

@@ -40,7 +40,7 @@ class Grid:
         return {i for i, heading in enumerate(self.head) if heading in WORDS}
 
 
-LONG = {"what", "note"}
+LONG = {"what", "note", "target"}
 WORDS = {"contender", "note", "what", "target", "verdict", "method", "where", "measured"}
 
 

@@ -106,6 +106,9 @@ def _print_report(report: Any, title: str | None) -> None:
     table.add_row("tokens", f"n = {report.n} in R^{report.d}")
     table.add_row("method", report.method)
     table.add_row("steps", f"{report.steps} ({report.rejected} rejected)")
+    if report.sums_error is not None:
+        exact = f"error of each mean below {report.sums_error:.1g} at the end"
+        table.add_row("sums", f"through harmonics, {exact}")
     stairs = report.staircase
     shown = stairs if len(stairs) <= 12 else [*stairs[:2], None, *stairs[-9:]]
     steps = " → ".join("…" if s is None else f"{s[1]} (t = {s[0]:.3g})" for s in shown)
