@@ -52,7 +52,8 @@ class Spectral(Backend):
     The error of the sums is absolute, a few units of rounding of the total mass: it is small
     against the force of many tokens and not against that of a few (see `error_bound`). Where the
     bound exceeds `tolerance` (by default half the digits: 1.5e-8, in float32 3.5e-4) or β is beyond
-    the largest size, the means are those of `Blocked`.
+    the largest size, the means are those of `Blocked`. float32 tokens are summed in float64, unless
+    that is turned off.
 
     >>> from attnflow.attention import attend
     >>> x = unit_rows(jnp.arange(1.0, 13.0).reshape(6, 2) % 5 - 2)
@@ -73,12 +74,14 @@ class Spectral(Backend):
     @eqx.filter_jit
     def means(self, task: Task) -> Float[Array, "n d"]:
         """The means from the expansion, or from blocks where it would not be exact enough."""
-        sums, error = self._sums(task)
-        bound = _bound(task, sums, error)
+        double = _in_double(task)
+        sums, error = self._sums(double, task.q.dtype)
+        bound = _bound(double, sums, error)
 
         def expanded(task: Task) -> Array:
-            scale = task.kind.scale(task.beta)
-            return scale * sums[:, :-1] / task.denominator(sums[:, -1])[:, None]
+            scale = double.kind.scale(double.beta)
+            means = scale * sums[:, :-1] / double.denominator(sums[:, -1])[:, None]
+            return means.astype(task.v.dtype)
 
         def blocked(task: Task) -> Array:
             return Blocked().means(task)
@@ -91,9 +94,10 @@ class Spectral(Backend):
 
         It is infinite where the means come from blocks.
         """
-        bound = _bound(task, *self._sums(task))
+        double = _in_double(task)
+        bound = _bound(double, *self._sums(double, task.q.dtype))
         bound = jnp.where(bound <= self._tolerance(task), bound, jnp.inf)
-        return task.kind.scale(task.beta) * bound
+        return double.kind.scale(double.beta) * bound
 
     def scores_held(self, n: int) -> int:
         """None by itself; as many as blocks where it falls back to them."""
@@ -104,8 +108,11 @@ class Spectral(Backend):
             return self.tolerance
         return float(jnp.finfo(task.q.dtype).eps) ** 0.5
 
-    def _sums(self, task: Task) -> tuple[Float[Array, "n e"], Float[Array, ""]]:
-        """`Σ_j m_j e^{s_ij − β} (v_j, 1)` and the error of it for unit values and total mass."""
+    def _sums(self, task: Task, wanted: Any) -> tuple[Float[Array, "n e"], Float[Array, ""]]:
+        """`Σ_j m_j e^{s_ij − β} (v_j, 1)` and the error of it for unit values and total mass.
+
+        What is left out is below the rounding of the dtype `wanted`.
+        """
         n, d = task.q.shape
         if not task.unit or task.mask is not None or d not in HARMONICS:
             raise InputError(
@@ -117,10 +124,15 @@ class Spectral(Backend):
             return _expanded(self.degree, task)
         largest = max(n // 4, HARMONICS[d].sizes[0] ** (d - 1))
         sizes = [size for size in HARMONICS[d].sizes if size ** (d - 1) <= largest]
-        rounding = float(jnp.finfo(task.q.dtype).eps) / 2
+        rounding = float(jnp.finfo(wanted).eps) / 2
         reaches = [harmonics.reach(size, d, rounding) for size in sizes]
         which = jnp.searchsorted(jnp.asarray(reaches, task.beta.dtype), task.beta)
         return jax.lax.switch(which, [*(partial(_expanded, s) for s in sizes), _beyond], task)
+
+
+def _in_double(task: Task) -> Task:
+    """The task in float64 where that is on: errors of sums are absolute, and O(n) is cheap."""
+    return jax.tree.map(lambda leaf: leaf.astype(float), task)
 
 
 def _bound(task: Task, sums: Float[Array, "n e"], error: Float[Array, ""]) -> Float[Array, ""]:
