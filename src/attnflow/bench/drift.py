@@ -15,7 +15,7 @@ from attnflow.bench.problem import Problem
 from attnflow.bench.result import Curve, Entry, Outcome
 from attnflow.bench.row import Row, first_line
 from attnflow.bench.targets import Target
-from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, clocked, exponent, race, ratios, spread
+from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, Turn, exponent, race, ratios, spread
 
 
 class Absent(Exception):
@@ -168,8 +168,8 @@ def _points(
             call = prepared(contender, sized, sized.tokens())
         except Absent:
             return
-        call()
-        seconds = min(clocked(call) for _ in range(5))
+        turn = Turn(call)
+        seconds = min(turn.take() for _ in range(3))
         yield n, seconds
         if seconds > limit:
             return

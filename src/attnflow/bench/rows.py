@@ -81,8 +81,8 @@ ROWS: tuple[Row, ...] = (
     PhaseDiagram(
         n=32,
         d=1024,
-        betas=(0.5, 1.0, 2.0, 4.0),
-        replicates=32,
+        betas=(1.0, 3.0),
+        replicates=128,
         targets=(Faster(20.0, FULL),),
     ),
     Metastable(n=32, beta=16.0, stop=1e14, starts=5, targets=(Takes(1.0),)),

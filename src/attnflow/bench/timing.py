@@ -30,7 +30,7 @@ class Pace:
     patience: float
 
 
-STEADY = Pace(rounds=7, turn=0.4, patience=6.0)
+STEADY = Pace(rounds=9, turn=0.4, patience=6.0)
 BRISK = Pace(rounds=3, turn=0.1, patience=1.0)
 
 
