@@ -16,6 +16,7 @@ from attnflow.bench.problem import Problem
 from attnflow.bench.result import Curve, Entry, Outcome, Spread, Verdict
 from attnflow.bench.runs import FULL, Metastable, PhaseDiagram
 from attnflow.bench.targets import Accurate, Compiles, Faster, Grows, Needs, Takes
+from attnflow.bench.timing import BRISK
 from attnflow.errors import InputError
 
 SMALL = Problem(n=40, d=3, beta=4.0, dtype="float64")
@@ -48,7 +49,7 @@ def quiet(text):
 
 
 def drift(*contenders, **options):
-    return Drift("test", "drift", SMALL, contenders, **options)
+    return Drift("test", "drift", SMALL, contenders, pace=BRISK, **options)
 
 
 def test_a_drift_compares_times_and_answers():
@@ -87,12 +88,13 @@ def test_the_time_of_a_smaller_problem_is_scaled_by_the_square():
 def test_growth_has_a_curve_for_each_method_and_names_who_is_missing():
     sizes = (64, 128, 256)
     series = ((NUMPY, SMALL, sizes), (NotHere(), SMALL, sizes))
-    outcome = Growth("growth", "time", series, quick_sizes=(32, 64)).run(quiet)
+    growth = Growth("growth", "time", series, quick_sizes=(32, 64), pace=BRISK)
+    outcome = growth.run(quiet)
     assert outcome.curves[0].sizes == [64, 128, 256]
     assert outcome.curves[0].label == "S²"
     assert 0 < outcome.curves[0].exponent < 4
     assert outcome.entries == [Entry("elsewhere", note="not installed")]
-    stopped = Growth("growth", "time", series, quick_sizes=(32, 64), limit=0.0).run(quiet)
+    stopped = replace(growth, limit=0.0).run(quiet)
     assert stopped.curves[0].sizes == [64]
     assert stopped.curves[0].exponent is None
 
@@ -125,7 +127,8 @@ def test_targets_judge_what_was_measured():
 
 
 def test_a_phase_diagram_agrees_in_both_dimensions():
-    row = PhaseDiagram(n=4, d=64, betas=(1.0, 3.0), replicates=2, targets=(Faster(1e9, FULL),))
+    row = PhaseDiagram(n=4, d=64, betas=(1.0, 3.0), replicates=2, pace=BRISK)
+    row = replace(row, targets=(Faster(1e9, FULL),))
     outcome = row.run(quiet)
     ours, full = outcome.entries
     assert ours.error < 1e-5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -121,6 +120,7 @@ class Growth(Row):
     series: tuple[tuple[Contender, Problem, tuple[int, ...]], ...]
     quick_sizes: tuple[int, ...]
     limit: float = 1.5
+    pace: Pace = STEADY
     targets: tuple[Target, ...] = ()
 
     @property
@@ -131,13 +131,13 @@ class Growth(Row):
     def quick(self) -> Growth:
         """A few small sizes."""
         series = tuple((c, p, self.quick_sizes) for c, p, _ in self.series)
-        return replace(self, series=series, limit=0.2)
+        return replace(self, series=series, limit=0.2, pace=BRISK)
 
     def measure(self, tell: Tell) -> Outcome:
         """One curve after another."""
         entries, curves = [], []
         for contender, problem, sizes in self.series:
-            found = curve(contender, problem, sizes, tell, self.limit)
+            found = curve(contender, problem, sizes, tell, self.pace, self.limit)
             curves += [found] if found.sizes else []
             if not found.sizes:
                 entries.append(Entry(contender.name, note=contender.missing() or "failed"))
@@ -149,27 +149,22 @@ def curve(
     problem: Problem,
     sizes: tuple[int, ...],
     tell: Tell,
+    pace: Pace = STEADY,
     limit: float = float("inf"),
 ) -> Curve:
     """The time at each size, until one takes longer than `limit` seconds."""
-    points = list(_points(contender, problem, sizes, tell, limit))
-    reached, seconds = [n for n, _ in points], [s for _, s in points]
-    slope = exponent(reached, seconds) if len(points) > 1 else None
-    return Curve(contender.name, problem.where, reached, seconds, slope)
-
-
-def _points(
-    contender: Contender, problem: Problem, sizes: tuple[int, ...], tell: Tell, limit: float
-) -> Iterator[tuple[int, float]]:
+    reached: list[int] = []
+    seconds: list[float] = []
     for n in sizes:
         tell(f"{contender.name}: n = {n:,}")
+        sized = replace(problem, n=n)
         try:
-            sized = replace(problem, n=n)
-            call = prepared(contender, sized, sized.tokens())
+            turn = Turn(prepared(contender, sized, sized.tokens()), pace)
         except Absent:
-            return
-        turn = Turn(call)
-        seconds = min(turn.take() for _ in range(3))
-        yield n, seconds
-        if seconds > limit:
-            return
+            break
+        reached.append(n)
+        seconds.append(min(turn.take() for _ in range(3)))
+        if seconds[-1] > limit:
+            break
+    slope = exponent(reached, seconds) if len(reached) > 1 else None
+    return Curve(contender.name, problem.where, reached, seconds, slope)
