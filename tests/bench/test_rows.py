@@ -126,6 +126,7 @@ def test_targets_judge_what_was_measured():
     assert [target.judge(nothing).met for target in met] == [None] * 6
 
 
+@pytest.mark.slow
 def test_a_phase_diagram_agrees_in_both_dimensions():
     row = PhaseDiagram(n=4, d=64, betas=(1.0, 3.0), replicates=2, pace=BRISK)
     row = replace(row, targets=(Faster(1e9, FULL),))
