@@ -32,7 +32,7 @@ def content(name: str, results: Results) -> str:
     if name == "machine":
         return f"Measured on: {results.machine}."
     if name == "targets":
-        return tables.of_targets(results).markdown()
+        return tables.of_targets(results, lambda outcome: outcome.title).markdown()
     [outcome] = [outcome for outcome in results.outcomes if outcome.name == name]
     grid = tables.of_curves(outcome) if name == "growth" else tables.of_entries(outcome)
     return f"**{grid.title}**\n\n{grid.markdown()}"

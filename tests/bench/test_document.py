@@ -34,6 +34,6 @@ def test_a_table_that_has_changed_is_replaced(stored):
     text = "Before.\n<!-- bench: targets -->\nold\n<!-- end -->\nAfter."
     new = SCRIPT["filled"](text, stored)
     assert "old" not in new
-    assert "| what | target | measured | verdict |" in new
+    assert "| row | target | measured | verdict |" in new
     assert new.startswith("Before.\n")
     assert new.endswith("\nAfter.")

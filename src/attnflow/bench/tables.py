@@ -24,7 +24,7 @@ class Grid:
         table = Table()
         for i, heading in enumerate(self.head):
             justify: Literal["left", "right"] = "left" if i in self._words() else "right"
-            table.add_column(heading, justify=justify, no_wrap=heading not in LONG)
+            table.add_column(heading, justify=justify, no_wrap=heading not in LONG, overflow="fold")
         for row in self.rows:
             table.add_row(*(_coloured(cell) for cell in row))
         return table
@@ -40,8 +40,8 @@ class Grid:
         return {i for i, heading in enumerate(self.head) if heading in WORDS}
 
 
-LONG = {"what", "note", "target"}
-WORDS = {"contender", "note", "what", "target", "verdict", "method", "where", "measured"}
+LONG = {"note", "target"}
+WORDS = {"contender", "note", "row", "target", "verdict", "method", "where", "measured"}
 
 
 def of_entries(outcome: Outcome) -> Grid:
@@ -77,11 +77,11 @@ def _curve(curve: Curve) -> list[str]:
     return [curve.contender, curve.label, exponent, size, seconds]
 
 
-def of_targets(results: Results) -> Grid:
-    """Every target beside what was measured."""
+def of_targets(results: Results, called: Callable[[Outcome], str]) -> Grid:
+    """Every target beside what was measured, the rows called by their names or their titles."""
     rows = [
         [
-            outcome.title if i == 0 else "",
+            called(outcome) if i == 0 else "",
             target(verdict),
             measured(verdict),
             "machine was busy" if outcome.disturbed and verdict.timed else judged(verdict),
@@ -89,12 +89,19 @@ def of_targets(results: Results) -> Grid:
         for outcome in results.outcomes
         for i, verdict in enumerate(outcome.verdicts)
     ]
-    return Grid("Targets", ["what", "target", "measured", "verdict"], rows)
+    return Grid("Targets", ["row", "target", "measured", "verdict"], rows)
 
 
 def target(verdict: Verdict) -> str:
-    """The target in words."""
-    return f"{verdict.quantity} {verdict.sense} {verdict.bound:,g}{verdict.unit}"
+    """The target in words.
+
+    >>> target(Verdict("PyTorch", "≥", 2.5, " ×", None))
+    '≥ 2.5 × PyTorch'
+    >>> target(Verdict("error", "≤", 1e-12, "", None))
+    'error ≤ 1e-12'
+    """
+    bound = f"{verdict.sense} {verdict.bound:,g}{verdict.unit}"
+    return f"{bound} {verdict.quantity}" if verdict.unit == " ×" else f"{verdict.quantity} {bound}"
 
 
 def measured(verdict: Verdict) -> str:

@@ -27,7 +27,7 @@ class Faster(Target):
         """The ratio of that entry."""
         theirs = outcome.entry(self.than)
         ratio = None if theirs is None else theirs.ratio
-        return Verdict(f"speed over {self.than}", "≥", self.factor, " ×", ratio)
+        return Verdict(self.than, "≥", self.factor, " ×", ratio)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Needs(Target):
         """Its peak memory."""
         entry = outcome.entry(self.contender)
         measured = None if entry is None else _single(entry.megabytes)
-        quantity = f"peak memory of {self.contender}"
+        quantity = f"memory, {self.contender},"
         return Verdict(quantity, "≤", self.megabytes, " MB", measured, False)
 
 
@@ -87,7 +87,7 @@ class Grows(Target):
     def judge(self, outcome: Outcome) -> Verdict:
         """The exponent of the row's curve."""
         found = [curve.exponent for curve in outcome.curves[:1]]
-        return Verdict("growth exponent in n", "≤", self.power, "", _single(*found or [None]))
+        return Verdict("growth exponent", "≤", self.power, "", _single(*found or [None]))
 
 
 def _single(value: float | None) -> Spread | None:

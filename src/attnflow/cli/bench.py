@@ -121,7 +121,7 @@ def _tell(results: Results, out: Path, json_file: Path | None) -> None:
     if results.quick:
         console.print("Small sizes (--quick): targets are not judged.")
     elif any(outcome.verdicts for outcome in results.outcomes):
-        _print(tables.of_targets(results))
+        _print(tables.of_targets(results, lambda outcome: outcome.name))
     written = []
     if results.curves:
         plot.growth(results.curves, path=out)
