@@ -3,6 +3,17 @@
 from attnflow.observe.attention import attention
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.energy import energy
+from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
 from attnflow.observe.overlaps import overlaps
 
-__all__ = ["Clusters", "attention", "clusters", "energy", "overlaps"]
+__all__ = [
+    "Clusters",
+    "Hull",
+    "HullHistory",
+    "attention",
+    "clusters",
+    "energy",
+    "hull",
+    "hull_history",
+    "overlaps",
+]

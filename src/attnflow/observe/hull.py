@@ -1,0 +1,215 @@
+"""The convex hull of the tokens, in the affine span that they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import ArrayLike, Float, Int, Real
+from scipy.spatial import ConvexHull, cKDTree
+from scipy.spatial.distance import cdist
+
+from attnflow.checks import require_finite, require_positive, require_state
+from attnflow.errors import InputError
+
+LIMIT = 8
+"""The number of facets explodes with the dimension: Qhull is for few."""
+
+ROUNDING = 100 * np.finfo(float).eps
+"""Tokens that differ by less, in parts of their size, are equal."""
+
+FLAT = 1e-7
+"""Normals of unit length that span a space only by less than this lie in a plane: the facets round
+a token on an edge, or inside a face, which Qhull may count among its vertices."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """The affine subspace `origin + c · axes` that a cloud of tokens has up to `near`."""
+
+    origin: Float[np.ndarray, " d"]
+    axes: Float[np.ndarray, "r d"]
+    extents: Float[np.ndarray, " r"]
+    near: float
+
+    def coordinates(self, y: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k r"]:
+        """The coordinates c of the points nearest to y."""
+        return (y - self.origin) @ self.axes.T
+
+    def distance(self, y: Float[np.ndarray, "k d"]) -> Float[np.ndarray, " k"]:
+        """How far y is from the subspace."""
+        return np.linalg.norm(y - self.origin - self.coordinates(y) @ self.axes, axis=1)
+
+
+@dataclass(frozen=True)
+class Hull:
+    """The convex hull K of a configuration.
+
+    `vertices` are the indices of the tokens that are extreme points and `points` (m, d) those
+    tokens; `dimension` is that of the affine span and `volume` the length, area or volume there (0
+    for a single point); `facets` are simplices, as indices into `vertices`: pairs in the plane,
+    triangles in space, with flat facets cut into several.
+    """
+
+    vertices: Int[np.ndarray, " m"]
+    points: Float[np.ndarray, "m d"]
+    dimension: int
+    volume: float
+    facets: tuple[tuple[int, ...], ...]
+    span: Span = field(repr=False)
+    normals: Float[np.ndarray, "f r"] = field(repr=False)
+    offsets: Float[np.ndarray, " f"] = field(repr=False)
+
+    def depth(self, y: Real[ArrayLike, "k d"]) -> Float[np.ndarray, " k"]:
+        """How far each row y is inside: its distance to the boundary relative to the affine span.
+
+        Outside it is negative, the largest violation: minus the distance to the plane of a facet,
+        or to the affine span, whichever is more.
+        """
+        y = self._points(y)
+        off, c = self.span.distance(y), self.span.coordinates(y)
+        flat = (off <= self.span.near) & (self.dimension > 0)
+        depth = np.where(flat, np.inf, -off)
+        for normal, offset in zip(self.normals, self.offsets, strict=True):
+            depth = np.minimum(depth, -(c @ normal + offset))
+        return depth
+
+    def distance(self, y: Real[ArrayLike, "k d"]) -> Float[np.ndarray, " k"]:
+        """How far each row y is from the nearest vertex."""
+        return cdist(self._points(y), self.points).min(axis=1)
+
+    def _points(self, y: ArrayLike) -> np.ndarray:
+        y = np.asarray(y, dtype=float)
+        if y.ndim != 2 or y.shape[1] != self.points.shape[1]:
+            raise InputError(
+                f"y must have shape (k, {self.points.shape[1]}), one row for each point, but its "
+                f"shape is {y.shape}."
+            )
+        return y
+
+
+class HullHistory(NamedTuple):
+    """The hull along a trajectory: its volume and its number of vertices at each time."""
+
+    volumes: Float[np.ndarray, " T"]
+    counts: Int[np.ndarray, " T"]
+
+
+def hull(x: Real[ArrayLike, "n d"], tol: float | int = 1e-9) -> Hull:
+    """The convex hull of the tokens, which T3.1 is about, by Qhull.
+
+    `tol`, in parts of the size of the cloud, says what is flat and what is equal: tokens that lie
+    in an affine subspace up to tol have their hull there, and of tokens within tol of each other
+    only the first counts. The span must have at most 8 dimensions. Runs on the host: its result
+    has no fixed shape.
+
+    >>> found = hull(np.array([[0, 0], [1, 1], [4, 0], [0, 4], [4, 0]]))
+    >>> found.vertices.tolist(), round(found.volume, 12)
+    ([0, 2, 3], 8.0)
+    >>> print(found.depth(np.array([[1, 1], [1, 5]])).round(3))
+    [ 1.    -1.414]
+    """
+    require_state(x)
+    require_finite(x, "x")
+    require_positive(tol, "tol")
+    x = np.asarray(x, dtype=float)
+    span = _span(x, tol)
+    if len(span.axes) > LIMIT:
+        raise InputError(
+            f"x spans {len(span.axes)} dimensions, but a hull has too many facets above {LIMIT}: "
+            "project the tokens first, for example to their first coordinates."
+        )
+    first = _distinct(x, span.near)
+    c = span.coordinates(x[first]) / span.extents
+    if len(span.axes) < 2:
+        return _segment(x, first, c, span)
+    found, kept = ConvexHull(c), first
+    while len(sharp := _sharp(found)) < len(kept):
+        kept, c = kept[sharp], c[sharp]
+        found = ConvexHull(c)
+    normals = found.equations[:, :-1] / span.extents
+    lengths = np.linalg.norm(normals, axis=1)
+    return Hull(
+        vertices=kept,
+        points=x[kept],
+        dimension=len(span.axes),
+        volume=float(found.volume * np.prod(span.extents)),
+        facets=tuple(tuple(int(i) for i in facet) for facet in found.simplices),
+        span=span,
+        normals=normals / lengths[:, None],
+        offsets=found.equations[:, -1] / lengths,
+    )
+
+
+def hull_history(xs: Real[ArrayLike, "T n d"], tol: float | int = 1e-9) -> HullHistory:
+    """Volume and number of vertices of the hull at each time.
+
+    Volumes are those of the largest dimension that the hull has at any time: where it is flatter
+    they are 0. Runs on the host, as `hull` does.
+
+    >>> shrinking = np.array([2.0, 1.0])[:, None, None] * np.eye(3, 2)
+    >>> hull_history(shrinking).volumes.round(12).tolist()
+    [2.0, 0.5]
+    """
+    hulls = [hull(x, tol) for x in np.asarray(xs)]
+    dimension = max(found.dimension for found in hulls)
+    volumes = [found.volume if found.dimension == dimension else 0.0 for found in hulls]
+    return HullHistory(np.array(volumes), np.array([len(found.vertices) for found in hulls]))
+
+
+def _span(x: Float[np.ndarray, "n d"], tol: float | int) -> Span:
+    """The smallest principal subspace that every token is near."""
+    origin = x.mean(axis=0)
+    away = x - origin
+    near = max(tol * np.linalg.norm(away, axis=1).max(), ROUNDING * np.abs(x).max())
+    axes = np.linalg.svd(away, full_matrices=False)[2]
+    c = away @ axes.T
+    outside = np.sqrt(np.cumsum(c[:, ::-1] ** 2, axis=1)[:, ::-1]).max(axis=0)
+    r = int((outside > near).sum())
+    return Span(origin, axes[:r], np.abs(c[:, :r]).max(axis=0), float(near))
+
+
+def _distinct(x: Float[np.ndarray, "n d"], near: float) -> Int[np.ndarray, " k"]:
+    """The tokens that are not within `near` of an earlier one that counts."""
+    tree = cKDTree(x)
+    counts = np.ones(len(x), bool)
+    crowded = tree.query_ball_point(x, near, return_length=True) > 1
+    for i in np.flatnonzero(crowded):
+        if counts[i]:
+            counts[tree.query_ball_point(x[i], near)] = False
+            counts[i] = True
+    return np.flatnonzero(counts)
+
+
+def _sharp(found: ConvexHull) -> Int[np.ndarray, " m"]:
+    """The vertices whose facets' normals span the space; on an edge or a face they do not."""
+    facets: dict[int, list[int]] = {}
+    for facet, corners in enumerate(found.simplices):
+        for corner in corners:
+            facets.setdefault(int(corner), []).append(facet)
+    normals = found.equations[:, :-1]
+    sharp = [
+        v for v, own in facets.items() if np.linalg.svd(normals[own], compute_uv=False)[-1] > FLAT
+    ]
+    return np.sort(np.array(sharp))
+
+
+def _segment(
+    x: Float[np.ndarray, "n d"], first: Int[np.ndarray, " k"], c: np.ndarray, span: Span
+) -> Hull:
+    """The hull of tokens on a line, or all in one place."""
+    ends = sorted({int(c.argmin()), int(c.argmax())}) if len(span.axes) else [0]
+    kept = first[ends]
+    reach = (c[ends] * span.extents).ravel()
+    signs = np.where(reach == reach.max(initial=-np.inf), 1.0, -1.0)
+    return Hull(
+        vertices=kept,
+        points=x[kept],
+        dimension=len(span.axes),
+        volume=float(np.ptp(reach)) if len(span.axes) else 0.0,
+        facets=((0,), (1,)) if len(span.axes) else (),
+        span=span,
+        normals=signs[:, None],
+        offsets=-signs * reach,
+    )
