@@ -124,8 +124,9 @@ def test_one_place_is_a_point(shift):
     found = hull(x)
     assert found.vertices.tolist() == [0]
     assert (found.dimension, found.volume, found.facets) == (0, 0.0, ())
-    np.testing.assert_allclose(found.depth(x[:1] + [[0, 3, 4]]), [-5])
-    np.testing.assert_allclose(found.distance(x[:1] + [[0, 3, 4]]), [5])
+    away = x[:1] + np.array([[0, 3, 4]])
+    np.testing.assert_allclose(found.depth(away), [-5])
+    np.testing.assert_allclose(found.distance(away), [5])
 
 
 def test_numbers_on_a_line():
