@@ -1,11 +1,13 @@
 """Numbers from a state, an attention matrix or a trajectory: pure functions of arrays."""
 
-from attnflow.observe.attention import attention
+from attnflow.observe.attention import attention, boolean_distance, entropy, rank
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
 from attnflow.observe.energy import energy
 from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
+from attnflow.observe.leaders import leaders
 from attnflow.observe.overlaps import overlaps
+from attnflow.observe.shape import diameter, effective_rank, order_parameter, span_dimension
 
 __all__ = [
     "Clusters",
@@ -13,11 +15,19 @@ __all__ = [
     "Hull",
     "HullHistory",
     "attention",
+    "boolean_distance",
     "clusters",
+    "diameter",
     "dual_coordinates",
+    "effective_rank",
     "eigenbasis",
     "energy",
+    "entropy",
     "hull",
     "hull_history",
+    "leaders",
+    "order_parameter",
     "overlaps",
+    "rank",
+    "span_dimension",
 ]

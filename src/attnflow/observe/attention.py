@@ -1,11 +1,12 @@
-"""The self-attention matrix of a system."""
+"""The self-attention matrix of a system, its rank, and how close it is to zeros and ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Real
+from jaxtyping import Array, ArrayLike, Float, Int, Real
 
 from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
@@ -32,3 +33,41 @@ def attention(
     x = as_floats(x)
     m = None if masses is None else jnp.asarray(masses, x.dtype)
     return system.attention(t, x, m)
+
+
+def rank(
+    P: Real[ArrayLike, "*batch n k"], tol: Float[ArrayLike, ""] | int = 1e-6
+) -> Int[Array, "*batch"]:
+    """The numerical rank: the number of singular values above `tol` times the largest.
+
+    In one dimension P tends to a matrix of rank 1 or 2 (T2.1). Leading axes such as heads are
+    kept; works under jit and vmap.
+
+    >>> print(rank(jnp.array([[1.0, 0.0], [1.0, 0.0]])))
+    1
+    """
+    s = jnp.linalg.svd(as_floats(P), compute_uv=False)
+    return jnp.sum(s > jnp.asarray(tol, s.dtype) * s[..., :1], axis=-1)
+
+
+def boolean_distance(P: Real[ArrayLike, "*batch n k"]) -> Float[Array, "*batch"]:
+    """`max_ij min(|P_ij|, |1 − P_ij|)`: how far P is from a matrix of zeros and ones (T2.1).
+
+    Leading axes such as heads are kept; works under jit and vmap.
+
+    >>> print(boolean_distance(jnp.array([[0.0, 1.0], [0.25, 0.75]])))
+    0.25
+    """
+    P = as_floats(P)
+    return jnp.minimum(jnp.abs(P), jnp.abs(1 - P)).max(axis=(-2, -1))
+
+
+def entropy(P: Real[ArrayLike, "*batch n k"]) -> Float[Array, "*batch n"]:
+    """`−Σ_j P_ij log P_ij` for each row i, in nats: from 0 (one token seen) to log n (all alike).
+
+    Leading axes such as heads are kept; works under jit and vmap.
+
+    >>> print(entropy(jnp.array([[0.5, 0.5], [0.0, 1.0]])).round(4))
+    [0.6931 0.    ]
+    """
+    return jax.scipy.special.entr(as_floats(P)).sum(axis=-1)
