@@ -3,7 +3,7 @@
 from attnflow.observe.attention import attention, boolean_distance, entropy, rank
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
-from attnflow.observe.energy import energy
+from attnflow.observe.energy import energy, energy_rate
 from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
 from attnflow.observe.leaders import leaders
 from attnflow.observe.overlaps import overlaps
@@ -22,6 +22,7 @@ __all__ = [
     "effective_rank",
     "eigenbasis",
     "energy",
+    "energy_rate",
     "entropy",
     "hull",
     "hull_history",

@@ -1,13 +1,19 @@
-"""The interaction energy E_β."""
+"""The interaction energy E_β, and how fast it changes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.attention import Blocked
+from attnflow.attention import Blocked, Softmax, Unnormalised
 from attnflow.checks import as_floats, require_state
+from attnflow.errors import InputError
+from attnflow.spaces import Sphere
+from attnflow.systems import System
+from attnflow.systems.attention import AttentionSystem
 
 BLOCK = Blocked().block
 
@@ -45,3 +51,66 @@ def _energy(
         return m_i * jnp.sum(m * value)
 
     return jax.lax.map(row, (x, m), batch_size=min(BLOCK, len(x))).sum()
+
+
+def energy_rate(
+    system: System,
+    x: Real[ArrayLike, "n d"],
+    t: Any = 0.0,
+    masses: Real[ArrayLike, " n"] | None = None,
+) -> Float[Array, ""]:
+    """dE_β/dt along SA or USA, from the velocities alone.
+
+    For USA it is `mean |x_i'|²`, [P](3.6), and for SA `mean |x_i'|² Z_i / n`, [P] Lemma 3.7; means
+    are weighted by mass, with Z_i over the total mass. For V = cI it is 1/c of that, so that the
+    energy falls for c < 0. Any other weights, a mask, or tokens off the sphere have no such
+    identity and are refused. Works under jit and vmap.
+
+    >>> from attnflow.systems import USA
+    >>> print(energy_rate(USA(beta=0.0), jnp.eye(2)))
+    0.25
+    """
+    system = _with_identity(system)
+    require_state(x, masses)
+    x = as_floats(x)
+    m = jnp.ones(len(x), x.dtype) if masses is None else jnp.asarray(masses, x.dtype)
+    v = system.velocity(t, x, m)
+    V = system.heads.at(t, x.dtype).V
+    c = jnp.ones((), x.dtype) if V is None else V
+    m = m / m.sum()
+    speeds = jnp.sum(v * v, axis=-1)
+    if isinstance(system.kind, Softmax):
+        speeds = speeds * _partition(x, system.beta.astype(x.dtype), m)
+    return jnp.where(c == 0, 0, jnp.sum(m * speeds) / jnp.where(c == 0, 1, c))
+
+
+def _with_identity(system: System) -> AttentionSystem:
+    """The system, if its energy changes as [P](3.6) or Lemma 3.7 say."""
+    if not isinstance(system, AttentionSystem) or not isinstance(system.space, Sphere):
+        raise _refused(system, "is not attention on the sphere")
+    if not system.heads.isotropic:
+        raise _refused(system, "has Q, K or a matrix V (V = cI is given as the number c)")
+    if system.mask is not None:
+        raise _refused(system, "has a mask")
+    if not isinstance(system.kind, (Softmax, Unnormalised)):
+        raise _refused(system, f"has the weights {type(system.kind).__name__}")
+    return system
+
+
+def _refused(system: System, why: str) -> InputError:
+    return InputError(
+        "system must be SA(beta) or USA(beta), with a number V at most, for the identities of "
+        f"dE_β/dt, but {system!r} {why}."
+    )
+
+
+@jax.jit
+def _partition(
+    x: Float[Array, "n d"], beta: Float[Array, ""], m: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """`Z_i = Σ_j m_j e^{β <x_i,x_j>}`."""
+
+    def row(x_i: Array) -> Array:
+        return jnp.sum(m * jnp.exp(beta * (x @ x_i)))
+
+    return jax.lax.map(row, x, batch_size=min(BLOCK, len(x)))

@@ -1,0 +1,86 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InputError
+from attnflow.observe import energy, energy_rate
+
+MASSES = np.array([0.5, 3.0, 1.0, 2.0, 0.1, 1.5])
+
+
+def tokens(seed, n=6):
+    return af.initial.sphere(n=n, d=3, seed=seed)
+
+
+def along_the_flow(system, x, masses=None, t=0.0):
+    """dE/dt by the chain rule."""
+    m = None if masses is None else jnp.asarray(masses)
+    rate = jax.jvp(lambda x: energy(x, system.beta, m), (x,), (system.velocity(t, x, m),))[1]
+    return float(rate)
+
+
+@pytest.mark.parametrize("make", [af.SA, af.USA])
+@pytest.mark.parametrize("beta", [0, 1.0, 6.0])
+@pytest.mark.parametrize("V", [None, -1.0, 2.5, 0.0])
+@pytest.mark.parametrize("masses", [None, MASSES])
+def test_the_identity_is_the_chain_rule(make, beta, V, masses):
+    system, x = make(beta, V=V), tokens(0)
+    got = float(energy_rate(system, x, masses=masses))
+    assert got == pytest.approx(along_the_flow(system, x, masses), rel=1e-10, abs=1e-15)
+    assert np.sign(got) == (1 if V is None else np.sign(V))
+
+
+@pytest.mark.parametrize("make", [af.SA, af.USA])
+def test_along_a_trajectory(make):
+    """The rates integrate to the gain of energy, and are those of each state."""
+    system, ts = make(2.0), np.linspace(0, 2, 41)
+    run = af.simulate(system, tokens(1), ts)
+    rates = jax.jit(jax.vmap(lambda x: energy_rate(system, x)))(run.xs)
+    want = [along_the_flow(system, x) for x in run.xs[::8]]
+    np.testing.assert_allclose(rates[::8], want, rtol=1e-10)
+    gain = float(energy(run.xs[-1], 2.0) - energy(run.xs[0], 2.0))
+    simpson = (ts[1] / 3) * float(
+        rates[0] + 4 * rates[1::2].sum() + 2 * rates[2:-1:2].sum() + rates[-1]
+    )
+    assert gain == pytest.approx(simpson, rel=1e-4)
+
+
+def test_a_number_that_depends_on_time():
+    system, x = af.SA(1.0, V=lambda t: jnp.asarray(1 - t)), tokens(0)
+    for t in (0.0, 1.0, 3.0):
+        got = float(energy_rate(system, x, t))
+        assert got == pytest.approx(along_the_flow(system, x, t=t), rel=1e-10, abs=1e-15)
+
+
+def test_more_than_a_block_of_tokens():
+    system, x = af.SA(3.0), tokens(0, n=300)
+    assert float(energy_rate(system, x)) == pytest.approx(along_the_flow(system, x), rel=1e-10)
+
+
+def test_order_and_rotation(rng):
+    x, p = np.asarray(tokens(0)), rng.permutation(6)
+    O = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    moved = energy_rate(af.SA(2.0), x[p] @ O, masses=7 * MASSES[p])
+    np.testing.assert_allclose(moved, energy_rate(af.SA(2.0), x, masses=MASSES), rtol=1e-12)
+
+
+def test_float32_stays_float32():
+    assert energy_rate(af.SA(1.0), tokens(0).astype(jnp.float32)).dtype == jnp.float32
+
+
+@pytest.mark.parametrize(
+    ("system", "why"),
+    [
+        (af.SA(1.0, Q=np.eye(3)), "has Q, K or a matrix V"),
+        (af.USA(1.0, K=2.0), "has Q, K or a matrix V"),
+        (af.SA(1.0, V=np.eye(3)), "has Q, K or a matrix V"),
+        (af.SA(1.0, mask="causal"), "has a mask"),
+        (af.PureAttention(), "is not attention on the sphere"),
+        (af.EllipsoidAttention(1.0, D=np.ones(3)), "is not attention on the sphere"),
+    ],
+)
+def test_what_has_no_identity_is_refused(system, why):
+    with pytest.raises(InputError, match=why):
+        energy_rate(system, tokens(0))
