@@ -42,9 +42,7 @@ class Report:
     @property
     def staircase(self) -> list[tuple[float, int]]:
         """The times at which the cluster count was first seen to change, and the new count."""
-        counts = self.clusters
-        changed = [i for i in range(len(counts)) if i == 0 or counts[i] != counts[i - 1]]
-        return [(self.times[i], counts[i]) for i in changed]
+        return observe.staircase(self.times, self.clusters)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for `--json`."""
@@ -55,9 +53,8 @@ def summarise(trajectory: Trajectory) -> Report:
     """The report of a single run that kept its states."""
     if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
         raise InputError("a report is of a single run (no batch) that kept its states.")
-    positions = np.asarray(trajectory.xs)
     n, d = trajectory.final.shape
-    scale = float(np.sqrt(np.mean(np.sum(positions[0] ** 2, axis=-1))))
+    scale = float(np.sqrt(np.mean(np.sum(np.asarray(trajectory.xs[0]) ** 2, axis=-1))))
     tolerance = TOLERANCE * scale if scale > 0 else TOLERANCE
     return Report(
         system=str(trajectory.system),
@@ -68,7 +65,7 @@ def summarise(trajectory: Trajectory) -> Report:
         rejected=int(trajectory.rejected),
         tolerance=tolerance,
         times=[float(t) for t in trajectory.ts],
-        clusters=[observe.clusters(x, tolerance).count for x in positions],
+        clusters=observe.cluster_history(trajectory, tolerance).counts.tolist(),
         energy=_energies(trajectory),
         sums_error=_sums_error(trajectory),
     )

@@ -4,18 +4,22 @@ from attnflow.observe.attention import attention, boolean_distance, entropy, ran
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
 from attnflow.observe.energy import energy, energy_rate
+from attnflow.observe.history import ClusterHistory, Merge, cluster_history, staircase
 from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
 from attnflow.observe.leaders import leaders
 from attnflow.observe.overlaps import overlaps
 from attnflow.observe.shape import diameter, effective_rank, order_parameter, span_dimension
 
 __all__ = [
+    "ClusterHistory",
     "Clusters",
     "Eigenbasis",
     "Hull",
     "HullHistory",
+    "Merge",
     "attention",
     "boolean_distance",
+    "cluster_history",
     "clusters",
     "diameter",
     "dual_coordinates",
@@ -31,4 +35,5 @@ __all__ = [
     "overlaps",
     "rank",
     "span_dimension",
+    "staircase",
 ]
