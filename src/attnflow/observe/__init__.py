@@ -7,7 +7,8 @@ from attnflow.observe.energy import energy, energy_rate
 from attnflow.observe.history import ClusterHistory, Merge, cluster_history, staircase
 from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
 from attnflow.observe.leaders import leaders
-from attnflow.observe.overlaps import overlaps
+from attnflow.observe.overlaps import overlap_histogram, overlaps
+from attnflow.observe.rates import Rate, doubly_exponential_rate, exponential_rate
 from attnflow.observe.shape import diameter, effective_rank, order_parameter, span_dimension
 
 __all__ = [
@@ -17,21 +18,25 @@ __all__ = [
     "Hull",
     "HullHistory",
     "Merge",
+    "Rate",
     "attention",
     "boolean_distance",
     "cluster_history",
     "clusters",
     "diameter",
+    "doubly_exponential_rate",
     "dual_coordinates",
     "effective_rank",
     "eigenbasis",
     "energy",
     "energy_rate",
     "entropy",
+    "exponential_rate",
     "hull",
     "hull_history",
     "leaders",
     "order_parameter",
+    "overlap_histogram",
     "overlaps",
     "rank",
     "span_dimension",
