@@ -4,12 +4,19 @@ from attnflow.observe.attention import attention, boolean_distance, entropy, ran
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
 from attnflow.observe.energy import energy, energy_rate
+from attnflow.observe.hessian import gradient, hessian, saddle_index
 from attnflow.observe.history import ClusterHistory, Merge, cluster_history, staircase
 from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
 from attnflow.observe.leaders import leaders
 from attnflow.observe.overlaps import overlap_histogram, overlaps
 from attnflow.observe.rates import Rate, doubly_exponential_rate, exponential_rate
 from attnflow.observe.shape import diameter, effective_rank, order_parameter, span_dimension
+from attnflow.observe.stability import (
+    Lyapunov,
+    jacobian,
+    jacobian_spectrum,
+    lyapunov_exponent,
+)
 
 __all__ = [
     "ClusterHistory",
@@ -17,6 +24,7 @@ __all__ = [
     "Eigenbasis",
     "Hull",
     "HullHistory",
+    "Lyapunov",
     "Merge",
     "Rate",
     "attention",
@@ -32,13 +40,19 @@ __all__ = [
     "energy_rate",
     "entropy",
     "exponential_rate",
+    "gradient",
+    "hessian",
     "hull",
     "hull_history",
+    "jacobian",
+    "jacobian_spectrum",
     "leaders",
+    "lyapunov_exponent",
     "order_parameter",
     "overlap_histogram",
     "overlaps",
     "rank",
+    "saddle_index",
     "span_dimension",
     "staircase",
 ]

@@ -29,7 +29,8 @@ def tangent_bases(space: Space, x: Float[Array, "n d"]) -> Float[Array, "n d r"]
     """For each token an orthonormal basis, as columns, of its tangent space.
 
     r is d in R^d, where the bases are the coordinate axes, and d − 1 on the sphere or an
-    ellipsoid.
+    ellipsoid. Bases are oriented alike: on the circle they point in the direction of growing
+    angles.
 
     >>> print(tangent_bases(Sphere(), jnp.array([[0.0, -1.0]])) + 0.0)
     [[[1.]
@@ -51,6 +52,8 @@ def _complement(normal: Float[Array, " d"]) -> Float[Array, "d r"]:
     The reflection that takes the normal to a multiple of the last axis takes the other axes there.
     """
     v = normal / jnp.linalg.norm(normal)
-    w = v.at[-1].add(jnp.where(v[-1] < 0, -1, 1).astype(v.dtype))
+    side = jnp.where(v[-1] < 0, -1, 1).astype(v.dtype)
+    w = v.at[-1].add(side)
     axes = jnp.eye(len(v), dtype=v.dtype)[:, :-1]
-    return axes - 2 * jnp.outer(w, w[:-1]) / (w @ w)
+    basis = axes - 2 * jnp.outer(w, w[:-1]) / (w @ w)
+    return basis.at[:, :1].multiply(-side)

@@ -1,0 +1,209 @@
+"""How perturbations grow: the Jacobian of a flow, its spectrum, the largest Lyapunov exponent."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Complex, Float, Real
+
+from attnflow.checks import as_floats, is_traced, require_positive, require_state
+from attnflow.errors import InputError
+from attnflow.observe.tangent import require_unit, tangent_bases
+from attnflow.randomness import as_key
+from attnflow.simulate import Adaptive, Method
+from attnflow.simulate.solve import Problem
+from attnflow.spaces import Space, Sphere
+from attnflow.systems import System
+
+SAVES = 65
+"""How often the growth is looked at, over the horizon."""
+
+
+def jacobian(
+    system: System,
+    x: Real[ArrayLike, "n d"],
+    t: Any = 0.0,
+    masses: Real[ArrayLike, " n"] | None = None,
+) -> Float[Array, "N N"]:
+    """The derivative of the velocity at x, in orthonormal coordinates of the tangent space.
+
+    Coordinates go token by token: N = n(d − 1) on the sphere, where each token has a basis of its
+    tangent plane, and N = nd in R^d. At an equilibrium the eigenvalues do not depend on the bases.
+    Works under jit and vmap in x.
+
+    >>> from attnflow.systems import SA
+    >>> cluster = jnp.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> print(jacobian(SA(beta=3.0), cluster).round(12))
+    [[-0.5  0.5]
+     [ 0.5 -0.5]]
+    """
+    x, m = _state(system, x, masses)
+    if isinstance(system.space, Sphere):
+        require_unit(x)
+    return _jacobian(system.precise(len(x)), t, x, m)
+
+
+@eqx.filter_jit
+def _jacobian(
+    system: System, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None
+) -> Float[Array, "N N"]:
+    bases = tangent_bases(system.space, x)
+
+    def velocity(u: Float[Array, "n r"]) -> Float[Array, " N"]:
+        v = system.velocity(t, x + jnp.einsum("idr,ir->id", bases, u), masses)
+        return jnp.einsum("idr,id->ir", bases, v).ravel()
+
+    still = jnp.zeros((len(x), bases.shape[-1]), x.dtype)
+    return jax.jacfwd(velocity)(still).reshape(still.size, still.size)
+
+
+def jacobian_spectrum(
+    system: System,
+    x: Real[ArrayLike, "n d"],
+    t: Any = 0.0,
+    masses: Real[ArrayLike, " n"] | None = None,
+) -> Complex[Array, " N"]:
+    """The eigenvalues of `jacobian`, by decreasing real part.
+
+    An equilibrium is unstable if the first has a positive real part. Works under jit and vmap in
+    x, on the CPU.
+
+    >>> from attnflow.systems import SA
+    >>> cluster = jnp.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> print(jacobian_spectrum(SA(beta=3.0), cluster).real.round(12) + 0.0)
+    [ 0. -1.]
+    """
+    values = jnp.linalg.eigvals(jacobian(system, x, t, masses))
+    return values[jnp.lexsort((-values.imag, -values.real))]
+
+
+class Lyapunov(NamedTuple):
+    """The largest Lyapunov exponent, its error, and the estimates over time that it comes from."""
+
+    exponent: Float[Array, ""]
+    error: Float[Array, ""]
+    ts: Float[Array, " T"]
+    estimates: Float[Array, " T"]
+
+
+def lyapunov_exponent(
+    system: System,
+    x0: Real[ArrayLike, "n d"],
+    horizon: float | int,
+    *,
+    t0: float | int = 0.0,
+    masses: Real[ArrayLike, " n"] | None = None,
+    method: Method | None = None,
+    seed: int = 0,
+) -> Lyapunov:
+    """The rate λ at which a generic perturbation of the flow from x0 grows like e^{λt}.
+
+    A random tangent vector u is carried along by `u' = Dv(x) u`, and the logarithm of its length is
+    integrated with it while u itself is kept at length 1. The estimate at time t is the mean growth
+    from a quarter of the horizon to t; the exponent is the last one. The error is how far the
+    estimates of the last half of the horizon are from it: it falls like 1/horizon, so take a longer
+    one where it is large. Works under jit and vmap in x0.
+
+    >>> from attnflow.systems import PureAttention
+    >>> V = jnp.array([[0.1, 1.0], [0.0, -1.0]])
+    >>> print(lyapunov_exponent(PureAttention(V=V), jnp.eye(1, 2), 40).exponent.round(3))
+    0.1
+    """
+    require_positive(horizon, "horizon")
+    x, m = _state(system, x0, masses)
+    x = system.space.admit(x)
+    u = system.space.project(x, jax.random.normal(as_key(seed, None), x.shape, x.dtype))
+    start = Perturbed(x, u, jnp.zeros((), x.dtype))
+    ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
+    growth, reached = _growth(
+        Variational(system.precise(len(x))), start, m, ts, method or Adaptive()
+    )
+    growth = _complete(growth, reached, ts)
+    quarter = (SAVES - 1) // 4
+    estimates = (growth - growth[quarter])[quarter + 1 :] / (ts - ts[quarter])[quarter + 1 :]
+    late = estimates[quarter - 1 :]
+    error = jnp.max(jnp.abs(late - late[-1]))
+    return Lyapunov(estimates[-1], error, ts[quarter + 1 :], estimates)
+
+
+class Perturbed(eqx.Module):
+    """Tokens, a perturbation of length 1, and the logarithm of the length that it would have."""
+
+    x: Float[Array, "n d"]
+    u: Float[Array, "n d"]
+    growth: Float[Array, ""]
+
+
+class Variational(System):
+    """A flow with a perturbation: `x' = v(x)`, `u' = Dv(x) u − <u, Dv(x) u> u`."""
+
+    space: Space
+    system: System
+
+    def __init__(self, system: System):
+        self.system, self.space = system, system.space
+
+    def velocity(self, t: Any, x: Any, masses: Any = None) -> Any:
+        """The velocities of tokens, perturbation and growth."""
+        v, Dv_u = jax.jvp(lambda y: self.system.velocity(t, y, masses), (x.x,), (x.u,))
+        rate = jnp.sum(x.u * Dv_u)
+        return Perturbed(v, Dv_u - rate * x.u, rate)
+
+    def positions(self, x: Any) -> Float[Array, "n d"]:
+        """The tokens."""
+        return x.x
+
+    def retract(self, x: Any) -> Any:
+        """Tokens in their space, and a perturbation of length 1 along it."""
+        place = self.system.retract(x.x)
+        u = self.space.project(place, x.u)
+        return Perturbed(place, u / jnp.linalg.norm(u), x.growth)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Those of the flow."""
+        return self.system.breaks
+
+
+@eqx.filter_jit
+def _growth(
+    system: Variational, start: Perturbed, masses: Any, ts: Float[Array, " T"], method: Method
+) -> tuple[Float[Array, " T"], Float[Array, ""]]:
+    """The logarithm of the length at the times ts, and the time that was reached."""
+    problem = Problem(system, method, ts, lambda t, x: x.growth)
+    at = problem.advance(
+        problem.begin(system.retract(start), masses),
+        method.steps_limit(ts),
+        diffrax.RecursiveCheckpointAdjoint(),
+        diffrax.NoProgressMeter(),
+    )
+    return at.kept, at.t
+
+
+def _complete(
+    growth: Float[Array, " T"], reached: Float[Array, ""], ts: Float[Array, " T"]
+) -> Float[Array, " T"]:
+    """The growth, if the run came to its end."""
+    if is_traced((growth, reached)):
+        return eqx.error_if(growth, reached < ts[-1], "attnflow: the run stopped before its end.")
+    if reached < ts[-1]:
+        raise InputError(
+            f"horizon is too long: the run came to a stop at t = {float(reached):g} of "
+            f"{float(ts[-1]):g}, as tokens that run away do (look at them through "
+            "RescaledAttention). Take a shorter one, or a method with more steps."
+        )
+    return growth
+
+
+def _state(system: System, x: Any, masses: Any) -> tuple[Array, Array | None]:
+    """The tokens and masses, checked."""
+    if not isinstance(system, System):
+        raise InputError(f"system must be a System such as SA(beta=4.0), not {system!r}.")
+    require_state(x, masses)
+    x = as_floats(x)
+    system.check_start(x)
+    return x, None if masses is None else jnp.asarray(masses, x.dtype)
