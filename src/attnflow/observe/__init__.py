@@ -2,7 +2,9 @@
 
 from attnflow.observe.attention import attention, boolean_distance, entropy, rank
 from attnflow.observe.clusters import Clusters, clusters
+from attnflow.observe.collapse import NeuralCollapse, neural_collapse
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
+from attnflow.observe.designs import InnerProducts, design_strength, inner_products
 from attnflow.observe.energy import energy, energy_rate
 from attnflow.observe.hessian import gradient, hessian, saddle_index
 from attnflow.observe.history import ClusterHistory, Merge, cluster_history, staircase
@@ -24,13 +26,16 @@ __all__ = [
     "Eigenbasis",
     "Hull",
     "HullHistory",
+    "InnerProducts",
     "Lyapunov",
     "Merge",
+    "NeuralCollapse",
     "Rate",
     "attention",
     "boolean_distance",
     "cluster_history",
     "clusters",
+    "design_strength",
     "diameter",
     "doubly_exponential_rate",
     "dual_coordinates",
@@ -44,10 +49,12 @@ __all__ = [
     "hessian",
     "hull",
     "hull_history",
+    "inner_products",
     "jacobian",
     "jacobian_spectrum",
     "leaders",
     "lyapunov_exponent",
+    "neural_collapse",
     "order_parameter",
     "overlap_histogram",
     "overlaps",
