@@ -63,10 +63,12 @@ def test_order_rotation_and_scale(rng):
 
 
 def test_classes_in_one_place():
+    """Up to rounding, which has no direction."""
     x = 0.1 + np.array([[1.0, 0], [-1, 0], [0, 1], [0, -1]])
     found = neural_collapse(x, np.array([0, 0, 1, 1]))
     assert found.ratio == np.inf
     assert np.isnan(found.angle_error)
+    assert neural_collapse(np.ones((4, 1)), np.array([0, 0, 1, 1])).between == 0
 
 
 def test_bad_input(untyped):

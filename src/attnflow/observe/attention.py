@@ -21,6 +21,8 @@ def attention(
 ) -> Float[Array, "*heads n n"]:
     """The weights A_ij that multiply `V x_j`: (n, n), or (H, n, n) with several heads.
 
+    Works under jit and vmap.
+
     >>> import attnflow as af
     >>> P = attention(af.SA(beta=0.0), jnp.eye(2))
     >>> print(P)

@@ -52,8 +52,8 @@ def neural_collapse(x: Real[ArrayLike, "n d"], labels: Int[ArrayLike, " n"]) -> 
     squared = np.sum((x - means[own]) ** 2, axis=1)
     within = float(np.mean(np.bincount(own, squared) / sizes))
     centred = means - means.mean(axis=0)
+    centred[np.linalg.norm(centred, axis=1) <= ROUNDING * np.abs(x).max()] = 0
     lengths = np.linalg.norm(centred, axis=1)
-    lengths[lengths <= ROUNDING * np.abs(x).max()] = 0
     between = float(np.mean(lengths**2))
     with np.errstate(divide="ignore", invalid="ignore"):
         directions = centred / lengths[:, None]

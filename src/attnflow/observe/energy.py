@@ -26,7 +26,8 @@ def energy(
     """`E_β = (1/2β) Σ_ij m_i m_j e^{β <x_i,x_j>} / (Σ m)²`, [P](3.5).
 
     It increases along SA and USA ([P](3.6), L3.7) and decreases for V = −I. At β = 0 it is the
-    limit with the constant removed, `½ Σ_ij m_i m_j <x_i,x_j> / (Σ m)²`. Memory is O(n).
+    limit with the constant removed, `½ Σ_ij m_i m_j <x_i,x_j> / (Σ m)²`. Memory is O(n);
+    works under jit and vmap.
 
     >>> print(float(energy(jnp.array([[1.0, 0.0]]), 0.0)))
     0.5

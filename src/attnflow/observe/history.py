@@ -66,6 +66,8 @@ def cluster_history(trajectory: Any, tol: float | int = 1e-3) -> ClusterHistory:
 def staircase(times: Sequence[float], counts: Sequence[int]) -> list[tuple[float, int]]:
     """The first time and count, then each time at which the count had changed, with the new one.
 
+    Runs on the host.
+
     >>> staircase([0.0, 1.0, 2.0, 3.0], [5, 5, 2, 2])
     [(0.0, 5), (2.0, 2)]
     """

@@ -22,6 +22,10 @@ from attnflow.systems import System
 SAVES = 65
 """How often the growth is looked at, over the horizon."""
 
+APART = 0x1A90
+"""Makes the perturbation another draw than the start: with the seed of both it would be x itself,
+which has no tangential part."""
+
 
 def jacobian(
     system: System,
@@ -116,7 +120,8 @@ def lyapunov_exponent(
     require_positive(horizon, "horizon")
     x, m = _state(system, x0, masses)
     x = system.space.admit(x)
-    u = system.space.project(x, jax.random.normal(as_key(seed, None), x.shape, x.dtype))
+    key = jax.random.fold_in(as_key(seed, None), APART)
+    u = system.space.project(x, jax.random.normal(key, x.shape, x.dtype))
     start = Perturbed(x, u, jnp.zeros((), x.dtype))
     ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
     growth, reached = _growth(
