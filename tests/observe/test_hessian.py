@@ -55,15 +55,21 @@ def test_second_derivatives_along_geodesics(beta, masses):
 
 
 def test_on_the_circle_it_is_the_hessian_in_the_angles():
-    theta, beta = jnp.array([0.1, 2.0, 3.5, 5.9]), 2.0
+    theta, beta, e = np.array([0.1, 2.0, 3.5, 5.9]), 2.0, np.eye(4)
 
-    def of_angles(theta):
-        return energy(jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=1), beta)
+    def at(theta):
+        x = np.stack([np.cos(theta), np.sin(theta)], axis=1)
+        return plain_energy(x, beta, np.ones(4))
 
+    def form(c):
+        return second_difference(lambda s: at(theta + s * c))
+
+    want = [[(form(a + b) - form(a - b)) / 4 for b in e] for a in e]
     x = np.stack([np.cos(theta), np.sin(theta)], axis=1)
-    np.testing.assert_allclose(hessian(x, beta), jax.hessian(of_angles)(theta), atol=1e-12)
+    np.testing.assert_allclose(hessian(x, beta), want, atol=1e-8)
     slopes = np.sum(gradient(x, beta) * np.stack([-x[:, 1], x[:, 0]], axis=1), axis=1)
-    np.testing.assert_allclose(slopes, jax.grad(of_angles)(theta), atol=1e-13)
+    differences = [(at(theta + 1e-5 * c) - at(theta - 1e-5 * c)) / 2e-5 for c in e]
+    np.testing.assert_allclose(slopes, differences, atol=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0, 3.0])
@@ -84,8 +90,8 @@ def test_the_flow_is_linear_with_n_times_the_hessian():
     np.testing.assert_allclose(jacobian(af.USA(2.0), x), 4 * hessian(x, 2.0), atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [3, 6])
-def test_equally_spaced_tokens(n):
+def test_equally_spaced_tokens():
+    n = 6
     beta, phi = 2.0, 2 * np.pi * np.arange(n) / n
     slope = -np.exp(beta * np.cos(phi)) * (np.cos(phi) - beta * np.sin(phi) ** 2) / n**2
     want = (slope * (1 - np.cos(np.arange(n)[:, None] * phi))).sum(axis=1)
@@ -140,7 +146,9 @@ def test_float32_and_many_tokens():
     x = jnp.asarray(tokens(), jnp.float32)
     assert hessian(x, 1.0).dtype == gradient(x, 1.0).dtype == jnp.float32
     many = jnp.asarray(tokens(n=1100))
-    want = af.USA(2.0, backend="dense").velocity(0.0, many) / 1100
+    y = np.asarray(many)
+    free = np.exp(2 * y @ y.T) @ y / 1100**2
+    want = free - np.sum(free * y, axis=1, keepdims=True) * y
     np.testing.assert_allclose(gradient(many, 2.0), want, atol=1e-15)
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 from itertools import pairwise
 
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.observe import Merge, cluster_history, clusters, staircase
+from attnflow.simulate import Merges
 
 
 def moving(positions):
@@ -37,6 +39,18 @@ def test_a_staircase_has_every_change():
 
 
 def test_exact_times_come_from_the_merge_tree():
+    """Merges of one step are one, and unused entries of the tree none."""
+    time = jnp.array([0.5, 0.5, 7.0, jnp.nan])
+    used = jnp.array([1, 2, 3, -1])
+    tree = Merges(time, used - 1, used, time, time)
+    run = dataclasses.replace(run_of(moving([[0, 1, 2, 3, 9], [3, 3, 3, 3, 9]])), merges=tree)
+    history = cluster_history(run)
+    assert history.coarsened == (Merge(0.5, 5, 3), Merge(7.0, 3, 2))
+    assert history.merges == (Merge(1.0, 5, 2),)
+
+
+@pytest.mark.slow
+def test_exact_times_of_a_run():
     """Each exact merge lies in the interval in which the count was seen to fall."""
     x0 = af.initial.sphere(n=12, d=2, seed=3)
     ts = np.concatenate([[0.0], np.geomspace(0.1, 1e9, 60)])
