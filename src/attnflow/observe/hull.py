@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import ArrayLike, Float, Int, Real
-from scipy.spatial import ConvexHull, cKDTree
+from scipy.spatial import ConvexHull, QhullError, cKDTree
 from scipy.spatial.distance import cdist
 
 from attnflow.checks import require_finite, require_positive, require_state
@@ -18,10 +18,6 @@ LIMIT = 8
 
 ROUNDING = 100 * np.finfo(float).eps
 """Tokens that differ by less, in parts of their size, are equal."""
-
-FLAT = 1e-7
-"""Normals of unit length that span a space only by less than this lie in a plane: the facets round
-a token on an edge, or inside a face, which Qhull may count among its vertices."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +96,9 @@ def hull(x: Real[ArrayLike, "n d"], tol: float | int = 1e-9) -> Hull:
     """The convex hull of the tokens, which T3.1 is about, by Qhull.
 
     `tol`, in parts of the size of the cloud, says what is flat and what is equal: tokens that lie
-    in an affine subspace up to tol have their hull there, and of tokens within tol of each other
-    only the first counts. The span must have at most 8 dimensions. Runs on the host: its result
+    in an affine subspace up to tol have their hull there, tokens in a face up to tol are no
+    vertices, and of tokens within tol of each other only the first counts. The span must have at
+    most 8 dimensions. Runs on the host: its result
     has no fixed shape.
 
     >>> found = hull(np.array([[0, 0], [1, 1], [4, 0], [0, 4], [4, 0]]))
@@ -124,10 +121,9 @@ def hull(x: Real[ArrayLike, "n d"], tol: float | int = 1e-9) -> Hull:
     c = span.coordinates(x[first]) / span.extents
     if len(span.axes) < 2:
         return _segment(x, first, c, span)
-    found, kept = ConvexHull(c), first
-    while len(sharp := _sharp(found)) < len(kept):
-        kept, c = kept[sharp], c[sharp]
-        found = ConvexHull(c)
+    rounding = ROUNDING * np.abs(x).max() / span.extents.min()
+    corners, found = _corners(c, max(tol, rounding))
+    kept = first[corners]
     normals = found.equations[:, :-1] / span.extents
     lengths = np.linalg.norm(normals, axis=1)
     return Hull(
@@ -135,7 +131,7 @@ def hull(x: Real[ArrayLike, "n d"], tol: float | int = 1e-9) -> Hull:
         points=x[kept],
         dimension=len(span.axes),
         volume=float(found.volume * np.prod(span.extents)),
-        facets=tuple(tuple(int(i) for i in facet) for facet in found.simplices),
+        facets=tuple(map(tuple, found.simplices.tolist())),
         span=span,
         normals=normals / lengths[:, None],
         offsets=found.equations[:, -1] / lengths,
@@ -182,17 +178,47 @@ def _distinct(x: Float[np.ndarray, "n d"], near: float) -> Int[np.ndarray, " k"]
     return np.flatnonzero(counts)
 
 
-def _sharp(found: ConvexHull) -> Int[np.ndarray, " m"]:
-    """The vertices whose facets' normals span the space; on an edge or a face they do not."""
-    facets: dict[int, list[int]] = {}
-    for facet, corners in enumerate(found.simplices):
-        for corner in corners:
-            facets.setdefault(int(corner), []).append(facet)
-    normals = found.equations[:, :-1]
-    sharp = [
-        v for v, own in facets.items() if np.linalg.svd(normals[own], compute_uv=False)[-1] > FLAT
-    ]
-    return np.sort(np.array(sharp))
+def _corners(
+    c: Float[np.ndarray, "k r"], tol: float | int
+) -> tuple[Int[np.ndarray, " m"], ConvexHull]:
+    """The points that every other one is within the hull of, up to tol, and their hull.
+
+    Qhull takes as flat what is within its bound E of rounding errors, but merges facets so freely
+    that it may lose a corner: whatever is then left outside is added again.
+    """
+    corners = np.sort(_qhull(c, f"E{tol:.17g}").vertices)
+    while True:
+        found = _qhull(c[corners])
+        if len(found.vertices) < len(corners):
+            corners = corners[np.sort(found.vertices)]
+            continue
+        lost = np.setdiff1d(_farthest(c, found, 2 * tol), corners)
+        if not lost.size:
+            return corners, found
+        corners = np.union1d(corners, lost)
+
+
+def _qhull(c: Float[np.ndarray, "k r"], precision: str = "") -> ConvexHull:
+    options = "Qt Qx" if c.shape[1] > 4 else "Qt"
+    try:
+        return ConvexHull(c, qhull_options=f"{options} {precision}".strip())
+    except QhullError as error:
+        if precision:
+            return _qhull(c)
+        raise InputError(
+            f"x has no clear convex hull ({str(error).splitlines()[0]}): take a larger tol."
+        ) from error
+
+
+def _farthest(
+    c: Float[np.ndarray, "k r"], found: ConvexHull, least: float | int
+) -> Int[np.ndarray, " p"]:
+    """The points that are farthest beyond a facet, by more than `least`."""
+    far = []
+    for equation in found.equations:
+        beyond = c @ equation[:-1] + equation[-1]
+        far += [int(beyond.argmax())] if beyond.max() > least else []
+    return np.unique(np.array(far, int))
 
 
 def _segment(
