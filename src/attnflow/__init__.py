@@ -16,7 +16,7 @@ import jax
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, initial, observe, spaces, weights
+from attnflow import attention, initial, observe, spaces, theory, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted
 from attnflow.simulate import Adaptive, Coarsening, Fixed, Layers, Trajectory, simulate, solve
@@ -59,5 +59,6 @@ __all__ = [
     "simulate",
     "solve",
     "spaces",
+    "theory",
     "weights",
 ]
