@@ -1,15 +1,29 @@
 """What the numbers should be: closed forms, constants, and the classification of weights."""
 
+from attnflow.theory.constants import (
+    concentration_bound,
+    concentration_probability,
+    large_beta,
+    lipschitz,
+    log_lipschitz,
+    tau_star,
+)
 from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
 from attnflow.theory.wendel import in_hemisphere, wendel
 
 __all__ = [
+    "concentration_bound",
+    "concentration_probability",
     "dirac_energy",
     "gamma",
     "gap",
     "gegenbauer_coefficients",
     "in_hemisphere",
+    "large_beta",
+    "lipschitz",
+    "log_lipschitz",
+    "tau_star",
     "transition_time",
     "uniform_energy",
     "wendel",
