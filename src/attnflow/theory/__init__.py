@@ -10,9 +10,11 @@ from attnflow.theory.constants import (
 )
 from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
+from attnflow.theory.geometry import LimitGeometry, limit_geometry
 from attnflow.theory.wendel import in_hemisphere, wendel
 
 __all__ = [
+    "LimitGeometry",
     "concentration_bound",
     "concentration_probability",
     "dirac_energy",
@@ -21,6 +23,7 @@ __all__ = [
     "gegenbauer_coefficients",
     "in_hemisphere",
     "large_beta",
+    "limit_geometry",
     "lipschitz",
     "log_lipschitz",
     "tau_star",

@@ -47,19 +47,19 @@ def in_hemisphere(
     array([False,  True])
     """
     require_finite(x, "x")
-    x = np.asarray(x, float)
-    if x.ndim < 2 or 0 in x.shape[-2:]:
-        raise InputError(f"x must have shape (*batch, n, d), but its shape is {x.shape}.")
-    length = np.linalg.norm(x, axis=-1, keepdims=True)
+    tokens = np.asarray(x, float)
+    if tokens.ndim < 2 or 0 in tokens.shape[-2:]:
+        raise InputError(f"x must have shape (*batch, n, d), but its shape is {tokens.shape}.")
+    length = np.linalg.norm(tokens, axis=-1, keepdims=True)
     if not np.all(length > 0):
         raise InputError("x has a token at the origin, which is in no open hemisphere.")
-    x = x / length
-    if x.shape[-1] == 2:
-        return _in_half_circle(x, tol)
-    found = np.asarray(_margin(x, x.sum(axis=-2)) > tol)
+    tokens = tokens / length
+    if tokens.shape[-1] == 2:
+        return _in_half_circle(tokens, tol)
+    found = np.asarray(_margin(tokens, tokens.sum(axis=-2)) > tol)
     for index in np.argwhere(~found):
-        where = tuple(index)
-        found[where] = _margin(x[where], _best_direction(x[where])) > tol
+        one = tokens[tuple(index)]
+        found[tuple(index)] = _margin(one, _best_direction(one)) > tol
     return found
 
 
