@@ -172,11 +172,19 @@ def test_tokens_on_faces_are_no_vertices(d, noise):
 @given(seed=seeds, tol=st.sampled_from([1e-9, 1e-6, 1e-3, 1e-2]), spread=st.floats(-10, -2))
 @examples
 def test_every_token_is_inside_up_to_the_tolerance(seed, tol, spread):
-    """Also where clusters are about as wide as the tolerance, and Qhull alone loses corners."""
+    """Also where clusters are about as wide as the tolerance."""
     rng = np.random.default_rng(seed)
     x = cloud(seed, 6, 4)[rng.integers(0, 6, size=40)] + 10**spread * rng.normal(size=(40, 4))
     found = hull(x, tol)
     assert found.depth(x).min() > -4 * tol * np.linalg.norm(x - x.mean(axis=0), axis=1).max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_corner_is_lost_to_a_wide_tolerance(seed):
+    """Qhull alone, told of errors of 1e-2, leaves tokens five times as far outside."""
+    x = cloud(seed, 50, 6)
+    size = np.linalg.norm(x - x.mean(axis=0), axis=1).max()
+    assert hull(x, tol=1e-2).depth(x).min() > -0.02 * size
 
 
 @given(seed=seeds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
@@ -75,6 +76,13 @@ def energy_rate(
     require_state(x, masses)
     x = as_floats(x)
     m = jnp.ones(len(x), x.dtype) if masses is None else jnp.asarray(masses, x.dtype)
+    return _energy_rate(system, t, x, m)
+
+
+@eqx.filter_jit
+def _energy_rate(
+    system: AttentionSystem, t: Any, x: Float[Array, "n d"], m: Float[Array, " n"]
+) -> Float[Array, ""]:
     v = system.velocity(t, x, m)
     V = system.heads.at(t, x.dtype).V
     c = jnp.ones((), x.dtype) if V is None else V
@@ -105,7 +113,6 @@ def _refused(system: System, why: str) -> InputError:
     )
 
 
-@jax.jit
 def _partition(
     x: Float[Array, "n d"], beta: Float[Array, ""], m: Float[Array, " n"]
 ) -> Float[Array, " n"]:

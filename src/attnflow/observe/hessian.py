@@ -31,7 +31,13 @@ def gradient(
     [[0.   0.25]
      [0.25 0.  ]]
     """
-    x, beta, m = _on_sphere(x, beta, masses)
+    return _gradient(*_on_sphere(x, beta, masses))
+
+
+@jax.jit
+def _gradient(
+    x: Float[Array, "n d"], beta: Float[Array, ""], m: Float[Array, " n"]
+) -> Float[Array, "n d"]:
     backend = Dense() if len(x) <= DENSE else Blocked()
     means = attend(
         x, x, x, beta=beta, kind=Unnormalised(), masses=m, backend=backend, tangential=True
