@@ -36,7 +36,7 @@ def test_the_identity_is_the_chain_rule(make, masses, Vs):
             assert np.sign(got) == (1 if V is None else np.sign(V))
 
 
-@pytest.mark.parametrize("make", [af.SA, af.USA])
+@pytest.mark.parametrize("make", [af.SA, pytest.param(af.USA, marks=pytest.mark.slow)])
 def test_along_a_trajectory(make):
     """The rates integrate to the gain of energy, and are those of each state."""
     system, ts = make(2.0), np.linspace(0, 2, 41)
