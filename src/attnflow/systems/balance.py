@@ -16,11 +16,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax.scipy.linalg import expm
 from jaxtyping import Array, ArrayLike, Float
 
 from attnflow.checks import is_traced
+from attnflow.weights import invariant_subspace
 
 SLOW = 1e-3
 """Eigenvalues with a real part below this part of the spectral radius are left as they are: over
@@ -44,9 +44,8 @@ def growing_part(V: Float[ArrayLike, "d d"]) -> tuple[np.ndarray, np.ndarray]:
     mu = np.asarray(eigenvalues.real.max(), V.dtype)
     if np.all(eigenvalues.real > cut):
         return V, mu
-    T, Z, r = scipy.linalg.schur(V, output="real", sort=lambda re, im: re > cut)
-    X = scipy.linalg.solve_sylvester(T[:r, :r], -T[r:, r:], -T[:r, r:])
-    C = Z[:, :r] @ T[:r, :r] @ (Z[:, :r].T - X @ Z[:, r:].T)
+    basis, coordinates = invariant_subspace(V, lambda value: value.real > cut)
+    C = basis @ (basis.T @ V @ basis) @ coordinates
     return C.astype(V.dtype), mu
 
 

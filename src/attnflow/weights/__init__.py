@@ -13,6 +13,7 @@ from attnflow.weights.families import (
 )
 from attnflow.weights.heads import Heads, Weight, apply
 from attnflow.weights.schedules import Redrawn
+from attnflow.weights.spectra import invariant_subspace
 
 __all__ = [
     "FAMILIES",
@@ -23,6 +24,7 @@ __all__ = [
     "ginibre",
     "goe",
     "identity",
+    "invariant_subspace",
     "paranormal",
     "perron",
     "spectrum",
