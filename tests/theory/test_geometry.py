@@ -304,6 +304,19 @@ def test_almost_the_identity_is_never_the_identity(eps):
     assert share == 0 if eps < 1e-9 else share == 1 or eps < 1e-6
 
 
+def test_barely_seen_is_seen_if_the_direction_is_known():
+    """<Qφ₁, Kφ₁> = 10⁻⁶ |QᵀK| is enough, unless rounding of V could turn φ₁ by as much."""
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        assert limit_geometry(*unseen(rng, int(rng.integers(2, 17)), 1e-6)).kind == "hyperplanes"
+    M = np.array([[1e-4, 1.0], [1.0, 0.0]])
+    assert limit_geometry(K=M, V=np.diag([1.0, 0.5])).kind == "hyperplanes"
+    close = limit_geometry(K=M, V=np.diag([1.0, 1 - 1e-8]))
+    assert close.kind == "none proven"
+    assert "<Qφ₁, Kφ₁> > 0 (it is 0.0001 |QᵀK|), which cannot be decided" in close.why
+    assert limit_geometry(V=np.diag([1.0, 1 - 1e-8])).kind == "hyperplanes"
+
+
 def test_undecided_says_so():
     found = limit_geometry(V=np.diag([1.0, 1 - 1e-10]))
     assert found.kind == "none proven"
@@ -320,6 +333,8 @@ def test_the_reason_names_the_hypothesis_that_failed():
     assert "T5.1) needs that it is multiple, and V a multiple of the identity" in jordan
     tilted = limit_geometry(Q=np.array([[1.0, 1.0], [0.0, 1.0]])).why
     assert "T3.1) needs that QᵀK is symmetric" in tilted
+    mirror = limit_geometry(V=np.diag([1.0, -1.0, 0.2])).why
+    assert "T4.1) needs that all others are smaller in modulus (the largest is 1 |V|" in mirror
     flipped = limit_geometry(Q=-1.0, V=np.diag([1.0, 0.5])).why
     assert "<Qφ₁, Kφ₁> > 0 (it is -1 |QᵀK|)" in flipped
 
@@ -329,6 +344,7 @@ def test_numbers_and_nothing_are_multiples_of_the_identity():
     assert limit_geometry(Q=2, K=0.5, V=3).kind == "polytope"
     assert limit_geometry(Q=-2.0, K=-0.5, V=-3.0).kind == "origin"
     assert limit_geometry(Q=-1.0).kind == "none proven"
+    assert limit_geometry(Q=-1.0, V=-1.0).kind == "none proven"
     assert limit_geometry(V=0.0).kind == "none proven"
     assert limit_geometry(Q=np.eye(4), V=2.0).kind == "polytope"
     assert limit_geometry(Q=np.array([[2.0]]), V=np.array([[0.1]])).kind == "polytope"
