@@ -8,7 +8,9 @@ import typer
 
 from attnflow._version import __version__
 from attnflow.cli.bench import bench
+from attnflow.cli.check import check
 from attnflow.cli.run import run
+from attnflow.cli.search import search
 from attnflow.cli.shared import console
 
 app = typer.Typer(
@@ -30,5 +32,5 @@ def main(
         raise typer.Exit
 
 
-for command in (run, bench):
+for command in (run, check, search, bench):
     app.command()(command)

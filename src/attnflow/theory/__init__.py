@@ -1,5 +1,6 @@
-"""What the numbers should be: closed forms, constants, and the classification of weights."""
+"""What the numbers should be: closed forms, limit geometries, the theorems, and open questions."""
 
+from attnflow.theory.checks import CHECKS, check
 from attnflow.theory.constants import (
     concentration_bound,
     concentration_probability,
@@ -11,10 +12,14 @@ from attnflow.theory.constants import (
 from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
 from attnflow.theory.geometry import LimitGeometry, limit_geometry
+from attnflow.theory.limits import MeasuredGeometry, measured_geometry
 from attnflow.theory.wendel import in_hemisphere, wendel
 
 __all__ = [
+    "CHECKS",
     "LimitGeometry",
+    "MeasuredGeometry",
+    "check",
     "concentration_bound",
     "concentration_probability",
     "dirac_energy",
@@ -26,6 +31,7 @@ __all__ = [
     "limit_geometry",
     "lipschitz",
     "log_lipschitz",
+    "measured_geometry",
     "tau_star",
     "transition_time",
     "uniform_energy",

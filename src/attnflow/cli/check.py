@@ -1,0 +1,153 @@
+"""`attnflow check`: are the theorems true of what is simulated here?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.padding import Padding
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
+
+if TYPE_CHECKING:
+    from attnflow.theory.checks import Check, Outcome
+
+COLOURS = {"holds": "green", "fails": "bold red", "unresolved": "yellow"}
+
+
+def check(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Theorems to check, such as T3.1; all without it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Other seeds draw other starts and weights.")] = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also show every draw that does not hold.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write every draw to this file.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="List all checks and stop.")] = False,
+) -> None:
+    """Verify theorems: draw what meets the hypothesis, run it, measure the conclusion.
+
+    Exits with 1 if a proven statement does not hold. A conjecture may be contradicted: that is
+    told, and no failure. A draw that did not settle within the horizon is counted as unresolved.
+
+    Example: `attnflow check T3.1 T4.1 --seed 7 --json checks.json`
+    """
+    with Guard():
+        if show_list:
+            _list_checks()
+        else:
+            _check(ids or [], seed, verbose, json_file)
+
+
+def _list_checks() -> None:
+    from attnflow.theory.checks import CHECKS
+
+    table = Table("id", "source", "hypothesis", "conclusion")
+    for row in CHECKS.values():
+        name = "\n".join((row.id, *(f"({alias})" for alias in row.aliases)))
+        table.add_row(name, row.source, row.hypothesis, row.conclusion)
+    console.print(table)
+
+
+def _check(ids: list[str], seed: int, verbose: bool, json_file: Path | None) -> None:
+    from attnflow.theory.checks import CHECKS, find
+
+    check_output(json_file)
+    rows = list(dict.fromkeys(find(name) for name in ids)) or list(CHECKS.values())
+    keep_compiled_code()
+    outcomes: list[Outcome] = []
+    stopped = False
+    try:
+        for outcome in _outcomes(rows, seed):
+            outcomes.append(outcome)
+            _show(outcome, verbose)
+    except KeyboardInterrupt:
+        stopped = True
+        console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} checks.")
+    if json_file is not None:
+        records = [outcome.to_json() for outcome in outcomes]
+        json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        console.print(f"wrote [bold]{json_file}[/]", soft_wrap=True)
+    failed = _tell_failed(outcomes)
+    raise typer.Exit(130 if stopped else int(failed))
+
+
+def _outcomes(rows: list[Check], seed: int) -> Iterator[Outcome]:
+    """The outcomes, one after another, behind a bar."""
+    from attnflow.theory.checks import check
+
+    bar = Progress(
+        TextColumn("{task.description:<8}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("", total=len(rows))
+        for row in rows:
+            bar.update(task, description=row.id)
+            yield check(row.id, seed=seed)
+            bar.advance(task)
+
+
+def _show(outcome: Outcome, verbose: bool) -> None:
+    """A heading with the verdict, the statement, and a row for every quantity."""
+    row, counts = outcome.check, outcome.counts
+    verdict = f"[{COLOURS[outcome.verdict]}]{_word(outcome)}[/]"
+    shown = f", {counts['fails']} failed" if counts["fails"] else ""
+    shown += f", {counts['unresolved']} unresolved" if counts["unresolved"] else ""
+    console.print(
+        f"[bold]{row.id}[/]  {verdict} in {counts['holds']} of {len(outcome.draws)} draws{shown}"
+        f"  [dim]{row.source}, {outcome.seconds:.1f} s[/]"
+    )
+    console.print(Padding(f"{row.hypothesis} → {row.conclusion} [dim]({row.settings})[/]", (0, 2)))
+    table = Table(box=None, pad_edge=False, show_header=False, width=min(console.width, 100))
+    table.add_column(ratio=1)
+    for width in (10, 12, 16):
+        table.add_column(justify="right", no_wrap=True, width=width)
+    for q in outcome.worst:
+        margin = f"margin {q.margin:.2g}"
+        table.add_row(f"    {q.name}", f"{q.value:.3g}", f"{q.sense} {q.bound:.3g}", margin)
+    console.print(table)
+    if verbose:
+        _print_draws(outcome)
+    console.print()
+
+
+def _word(outcome: Outcome) -> str:
+    """The verdict; nothing is said to hold that is only a conjecture."""
+    if outcome.check.proven:
+        return outcome.verdict
+    return {"holds": "seen", "fails": "contradicted"}.get(outcome.verdict, outcome.verdict)
+
+
+def _print_draws(outcome: Outcome) -> None:
+    for draw in outcome.draws:
+        if draw.verdict == "holds":
+            continue
+        missed = [q for q in draw.quantities if not q.holds]
+        numbers = [f"{q.name}: {q.value:.3g}, not {q.sense} {q.bound:.3g}" for q in missed]
+        why = draw.unresolved or "; ".join(numbers)
+        console.print(f"    {draw.verdict}: {draw.label}: {why}", soft_wrap=True)
+
+
+def _tell_failed(outcomes: list[Outcome]) -> bool:
+    failed = [o.check.id for o in outcomes if o.check.proven and o.verdict != "holds"]
+    proven = sum(o.check.proven for o in outcomes)
+    seconds = sum(o.seconds for o in outcomes)
+    console.print(
+        f"{proven - len(failed)} of {proven} proven statements hold ({seconds:.0f} s)."
+        + (f" [bold red]Not: {', '.join(failed)}.[/]" if failed else ""),
+        soft_wrap=True,
+    )
+    return bool(failed)

@@ -1,0 +1,112 @@
+"""The theorems of the papers, measured: `check("T3.1")` and `attnflow check`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from attnflow.errors import unknown
+from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
+from attnflow.theory.checks.consensus import (
+    AnyBeta,
+    Hemisphere,
+    LargeBeta,
+    NearlyUniform,
+    SmallBeta,
+    Uniform,
+)
+from attnflow.theory.checks.gradient import EnergyExtremes, EnergyGrowth, GradientFlow
+from attnflow.theory.checks.hyperplanes import (
+    Codimension,
+    DualCoordinates,
+    Hyperplanes,
+    PolytopeTimesSubspace,
+)
+from attnflow.theory.checks.layers import DiscreteLayers
+from attnflow.theory.checks.orthogonal import (
+    CommonCosine,
+    Concentration,
+    LipschitzFlow,
+    Symmetries,
+    Transition,
+)
+from attnflow.theory.checks.outcome import Outcome
+from attnflow.theory.checks.polytope import Distances, Origin, Polytope
+from attnflow.theory.checks.probability import Ginibre, Wendel
+from attnflow.theory.checks.scalar import Leaders
+
+__all__ = [
+    "CHECKS",
+    "Check",
+    "Draw",
+    "FlowCheck",
+    "Outcome",
+    "Quantity",
+    "Trial",
+    "Verdict",
+    "check",
+    "find",
+]
+
+CHECKS: dict[str, Check] = {
+    row.id: row
+    for row in (
+        Leaders(),
+        Distances(),
+        Polytope(),
+        Origin(),
+        Hyperplanes(),
+        DualCoordinates(),
+        PolytopeTimesSubspace(),
+        Codimension(),
+        DiscreteLayers(),
+        EnergyExtremes(),
+        EnergyGrowth(),
+        GradientFlow(),
+        Uniform(),
+        NearlyUniform(),
+        SmallBeta(),
+        LargeBeta(),
+        AnyBeta(),
+        Hemisphere(),
+        Wendel(),
+        CommonCosine(),
+        Concentration(),
+        Transition(),
+        LipschitzFlow(),
+        Symmetries(),
+        Ginibre(),
+    )
+}
+"""The checks by id, in the order of the papers."""
+
+
+def find(name: str) -> Check:
+    """The check of an id or of an alias, in any case.
+
+    >>> find("l3.7").id
+    '3.6'
+    """
+    names = {alias: row for row in CHECKS.values() for alias in (row.id, *row.aliases)}
+    folded = {alias.lower(): row for alias, row in names.items()}
+    if name.lower() not in folded:
+        raise unknown("check", name, names)
+    return folded[name.lower()]
+
+
+def check(id: str, *, seed: int = 0, tell: Callable[[int], object] = lambda done: None) -> Outcome:
+    """Draw starts and weights that meet the hypothesis of a theorem, run, measure the conclusion.
+
+    The same seed gives the same draws. `tell` is called with the number of trials done.
+
+    >>> outcome = check("T6.8")
+    >>> outcome.verdict, [q.name for q in outcome.worst]
+    ('holds', ['max |<x_i,x_j> − γ_β|'])
+    """
+    row = find(id)
+    begin = time.perf_counter()
+    draws: list[Draw] = []
+    for done, trial in enumerate(row.trials(seed), start=1):
+        draws.extend(row.draws(trial))
+        tell(done)
+    return Outcome(row, tuple(draws), seed, time.perf_counter() - begin)

@@ -1,0 +1,188 @@
+"""What a check is: trials that meet a hypothesis, and what was measured of the conclusion."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from attnflow.errors import IncompleteRun
+from attnflow.simulate import Adaptive, Trajectory, simulate
+
+Verdict = Literal["holds", "fails", "unresolved"]
+
+TOKENS, STARTS, SAVES = 16, 8, 25
+"""Tokens, starts of a batch and save times of most trials: one shape compiles once for all."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that was measured beside the bound that the theorem gives it.
+
+    >>> Quantity("diameter", 1e-9, "≤", 1e-6).holds
+    True
+    """
+
+    name: str
+    value: float
+    sense: Literal["≤", "≥"]
+    bound: float
+
+    def __post_init__(self) -> None:
+        """Plain numbers, whatever array they came from."""
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "bound", float(self.bound))
+
+    @property
+    def margin(self) -> float:
+        """How far the value is on the right side of its bound; negative if it is not."""
+        return self.bound - self.value if self.sense == "≤" else self.value - self.bound
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is within its bound. NaN is not."""
+        return self.margin >= 0
+
+    @property
+    def slack(self) -> float:
+        """The margin in units of the bound, to compare quantities of different size."""
+        return self.margin / abs(self.bound) if self.bound else self.margin
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers; infinities as words, as JSON has none."""
+        numbers = {"measured": self.value, "bound": self.bound, "margin": self.margin}
+        safe = {k: v if math.isfinite(v) else str(v) for k, v in numbers.items()}
+        return {"name": self.name, "sense": self.sense, **safe, "holds": self.holds}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One start (and weights) that met the hypothesis, and what was measured of it.
+
+    `unresolved` says why nothing can be concluded: the run stopped, or it had not settled.
+    """
+
+    about: dict[str, Any]
+    quantities: tuple[Quantity, ...] = ()
+    unresolved: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether every quantity is within its bound."""
+        if self.unresolved is not None:
+            return "unresolved"
+        return "holds" if self.quantities and all(q.holds for q in self.quantities) else "fails"
+
+    @property
+    def label(self) -> str:
+        """What was drawn, in one line."""
+        return described(self.about)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything."""
+        return {
+            "about": {k: _plain(v) for k, v in self.about.items()},
+            "verdict": self.verdict,
+            "unresolved": self.unresolved,
+            "quantities": [q.to_json() for q in self.quantities],
+        }
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a check runs: a system from one start (n, d) or from a batch of them (B, n, d).
+
+    `about` tells what was drawn; the members of a batch are told apart by `member`.
+    """
+
+    about: dict[str, Any]
+    system: Any = None
+    x0: Any = None
+    ts: Any = None
+    method: Any = field(default_factory=Adaptive)
+    data: Any = None
+
+    def run(self) -> Trajectory:
+        """Simulate it."""
+        return simulate(self.system, self.x0, self.ts, method=self.method)
+
+    def members(self, trajectory: Trajectory) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+        """What is known of each member of the batch, and its states (T, n, d)."""
+        xs = np.asarray(trajectory.xs)
+        if xs.ndim == 3:
+            yield self.about, xs
+            return
+        for member, states in enumerate(xs):
+            yield self.about | {"member": member}, states
+
+
+class Check(abc.ABC):
+    """A theorem of the papers as something that can be measured, and can fail.
+
+    `trials` draws starts and weights that meet the hypothesis, `judge` runs one trial and measures
+    the conclusion. A conjecture is no proven statement: it may be contradicted.
+    """
+
+    id: ClassVar[str]
+    source: ClassVar[str]
+    hypothesis: ClassVar[str]
+    conclusion: ClassVar[str]
+    settings: ClassVar[str]
+    """Horizon and tolerance, as the report states them."""
+    proven: ClassVar[bool] = True
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    @abc.abstractmethod
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Trials that meet the hypothesis, the same ones for the same seed."""
+
+    @abc.abstractmethod
+    def judge(self, trial: Trial) -> Sequence[Draw]:
+        """Run a trial and measure the conclusion, for every member of its batch."""
+
+    def draws(self, trial: Trial) -> Sequence[Draw]:
+        """`judge`, where a run that cannot go on leaves its trial unresolved."""
+        try:
+            return self.judge(trial)
+        except IncompleteRun as error:
+            return [Draw(trial.about, unresolved=str(error).split(". What was")[0])]
+
+
+class FlowCheck(Check):
+    """A check of a trajectory, one start at a time."""
+
+    @abc.abstractmethod
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """The quantities of one run with states xs (T, n, d), or why it is unresolved."""
+
+    def judge(self, trial: Trial) -> Sequence[Draw]:
+        """Run the batch, then measure its members."""
+        trajectory = trial.run()
+        ts = np.asarray(trajectory.ts)
+        found = []
+        for about, xs in trial.members(trajectory):
+            measured = self.measure(trial.system, ts, xs)
+            if isinstance(measured, str):
+                found.append(Draw(about, unresolved=measured))
+            else:
+                found.append(Draw(about, tuple(measured)))
+        return found
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def described(about: dict[str, Any]) -> str:
+    """What was drawn, in one line.
+
+    >>> described({"n": 8, "β": 4.0})
+    'n = 8, β = 4'
+    """
+    short = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in about.items()}
+    return ", ".join(f"{k} = {v}" for k, v in short.items())

@@ -1,0 +1,174 @@
+"""One cluster in the end: for small β, for large β, for d ≥ 3, and from a hemisphere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from attnflow import initial, weights
+from attnflow.observe import clusters, diameter, exponential_rate
+from attnflow.simulate import Coarsening
+from attnflow.systems import SA, USA
+from attnflow.theory.checks.base import (
+    SAVES,
+    STARTS,
+    TOKENS,
+    Check,
+    Draw,
+    FlowCheck,
+    Quantity,
+    Trial,
+)
+from attnflow.theory.constants import large_beta
+
+TOGETHER = 1e-3
+"""Tokens this close are one cluster, and three times as close as this a run's end is one point."""
+
+
+class OneCluster(FlowCheck):
+    """Shared by the theorems whose conclusion is one cluster."""
+
+    conclusion = "all tokens → one point"
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """The diameter at the end. A run that was still merging is unresolved."""
+        before, after = (clusters(x, TOGETHER).count for x in xs[-2:])
+        if 1 < after < before:
+            return f"{after} clusters at the end, and still merging"
+        spread = float(diameter(xs[-1]))
+        return [Quantity(f"diameter at t = {ts[-1]:g}", spread, "≤", TOGETHER)]
+
+
+class Uniform(OneCluster):
+    """T4.1p: β = 0."""
+
+    id = "T4.1p"
+    source = "[P] Theorem 4.1"
+    hypothesis = "SA, β = 0, almost every start"
+    settings = "t = 100, tolerance 1e-3"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Batches of uniform starts."""
+        for d in (2, 3):
+            x0 = initial.sphere(TOKENS, d, seed=seed, batch=(STARTS,))
+            about = {"n": TOKENS, "d": d, "β": 0.0, "seed": seed}
+            yield Trial(about, SA(0.0), x0, np.linspace(0.0, 100.0, SAVES))
+
+
+class NearlyUniform(Check):
+    """T4.2: the smaller β, the more starts end in one cluster."""
+
+    id = "T4.2"
+    source = "[P] Theorem 4.2"
+    hypothesis = "SA, V = I, any Q and K, β → 0"
+    conclusion = "the fraction of starts that end in one cluster → 1"
+    settings = "t = 100, β = 1 and 0.01, 64 starts for each Q, K; tolerance 1e-3"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Ginibre Q, K."""
+        for n, d in ((16, 2), (16, 3)):
+            for k in range(2):
+                Q, K = weights.ginibre(d, heads=2, seed=2 * seed + k)
+                x0 = initial.sphere(n, d, seed=2 * seed + k, batch=(64,))
+                about = {"n": n, "d": d, "seed": seed, "draw": k}
+                yield Trial(about, SA(0.01, Q=Q, K=K), x0, [0.0, 100.0], data=SA(1.0, Q=Q, K=K))
+
+    def judge(self, trial: Trial) -> Sequence[Draw]:
+        """The fractions at the small and at the large β."""
+        small = fraction_clustered(trial)
+        large = fraction_clustered(Trial(trial.about, trial.data, trial.x0, trial.ts))
+        quantities = (
+            Quantity("fraction at β = 0.01", small, "≥", 0.98),
+            Quantity("the same minus that at β = 1", small - large, "≥", 0.0),
+        )
+        return [Draw(trial.about, quantities)]
+
+
+def fraction_clustered(trial: Trial) -> float:
+    """The fraction of a batch that ends in one cluster."""
+    final = trial.run().final
+    return float(np.mean(np.asarray(jax.vmap(diameter)(final)) <= TOGETHER))
+
+
+class SmallBeta(OneCluster):
+    """T4.3: β ≤ 1 on the circle, β ≤ C/n elsewhere."""
+
+    id = "T4.3"
+    source = "[P] Theorem 4.3"
+    hypothesis = "SA or USA; d = 2 and β ≤ 1, or β ≤ C/n"
+    settings = "t = 400, tolerance 1e-3"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Batches of uniform starts."""
+        for kind, d, beta in ((SA, 2, 1.0), (USA, 2, 1.0), (SA, 3, 0.5 / TOKENS)):
+            x0 = initial.sphere(TOKENS, d, seed=seed, batch=(STARTS,))
+            about = {"system": kind.__name__, "n": TOKENS, "d": d, "β": beta, "seed": seed}
+            yield Trial(about, kind(beta), x0, np.linspace(0.0, 400.0, SAVES))
+
+
+class LargeBeta(OneCluster):
+    """T5.1p: β large compared with n²."""
+
+    id = "T5.1p"
+    source = "[P] Theorem 5.1"
+    hypothesis = "SA or USA, (n − 1) τ*_β < π/2 with β sin²τ* = (d − 1) cos τ*"
+    settings = "Coarsening to t = 1e30, tolerance 1e-3"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Batches of uniform starts at 1.1 times the least β of the hypothesis."""
+        for kind, n, d in ((SA, 4, 2), (SA, 6, 2), (USA, 4, 2)):
+            beta = 1.1 * float(large_beta(n, d))
+            x0 = initial.sphere(n, d, seed=seed, batch=(8,))
+            about = {"system": kind.__name__, "n": n, "d": d, "β": beta, "seed": seed}
+            yield Trial(about, kind(beta), x0, [0.0, 1e10, 1e20, 1e30], Coarsening())
+
+
+class AnyBeta(OneCluster):
+    """T6.1: in three dimensions and more, whatever β."""
+
+    id = "T6.1"
+    source = "[P] Theorem 6.1"
+    hypothesis = "SA, d ≥ 3, any β ≥ 0"
+    settings = "Coarsening to t = 1e20, tolerance 1e-3"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Batches of uniform starts."""
+        for n, d in ((16, 3), (16, 4)):
+            for beta in (1.0, 6.0):
+                x0 = initial.sphere(n, d, seed=seed, batch=(4,))
+                about = {"n": n, "d": d, "β": beta, "seed": seed}
+                yield Trial(about, SA(beta), x0, [0.0, 1e5, 1e10, 1e20], Coarsening())
+
+
+class Hemisphere(FlowCheck):
+    """L6.4 and T6.3: tokens of an open hemisphere meet exponentially fast."""
+
+    id = "L6.4"
+    aliases = ("T6.3",)
+    source = "[P] Lemma 6.4, Theorem 6.3"
+    hypothesis = "SA, V = I, any Q and K, start in an open hemisphere (d ≥ n: always)"
+    conclusion = "all tokens → one point, at an exponential rate"
+    settings = "t = 60; rate fitted where the diameter is between 1e-7 and 1e-2"
+    ts = np.linspace(0.0, 60.0, 121)
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """A hemisphere in R³, and uniform tokens with d = n."""
+        for n, d, start in ((16, 3, initial.hemisphere), (8, 8, initial.sphere)):
+            for k in range(2):
+                Q, K = weights.ginibre(d, heads=2, scale=d**-0.5, seed=2 * seed + k)
+                x0 = start(n, d, seed=2 * seed + k, batch=(4,))
+                about = {"n": n, "d": d, "β": 2.0, "seed": seed, "draw": k}
+                yield Trial(about, SA(2.0, Q=Q, K=K), x0, self.ts)
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """The diameter at the end, and its rate against four standard errors."""
+        spread = np.array([float(diameter(x)) for x in xs])
+        quantities = [Quantity(f"diameter at t = {ts[-1]:g}", spread[-1], "≤", 1e-6)]
+        window = (spread < 1e-2) & (spread > 1e-7)
+        if window.sum() < 4:
+            return quantities
+        fit = exponential_rate(ts[window], spread[window])
+        return [*quantities, Quantity("exponential rate", fit.rate, "≥", max(0.1, 4 * fit.error))]

@@ -1,0 +1,149 @@
+"""Good triples and paranormal V: hyperplanes, and polytopes times subspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from attnflow import initial, weights
+from attnflow.observe import eigenbasis
+from attnflow.systems import RescaledAttention
+from attnflow.theory import triples
+from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial
+from attnflow.theory.limits import (
+    boundary_distance,
+    growing_points,
+    late,
+    leading_coordinates,
+    still_moving,
+)
+
+LATE_TS = np.append(0.5 * np.arange(SAVES - 1), 15.0)
+
+
+def _keys(seed: int, k: int) -> tuple[jax.Array, jax.Array]:
+    weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(seed), k))
+    return weights, tokens
+
+
+class Hyperplanes(FlowCheck):
+    """T4.1: the leading coordinate takes at most three limits."""
+
+    id = "T4.1"
+    source = "[E] Theorem 4.1"
+    hypothesis = "RescaledAttention, good triple: λ₁ > |λ₂| simple, real, positive; <Qφ₁,Kφ₁> > 0"
+    conclusion = "φ₁*(z_i) → one of at most three values {a, 0, b}"
+    settings = "λ₁t = 15, gaps ≥ 0.4; distance to {a, 0, b} in units of max(|a|, |b|) ≤ 1e-3"
+    ts = LATE_TS
+    sizes = ((24, 2), (24, 3), (24, 5))
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """A good triple and a start in the cube [−1, 1]^d for each trial."""
+        for n, d in self.sizes:
+            for k in range(4):
+                draw, tokens = _keys(seed, k)
+                about = {"n": n, "d": d, "seed": seed, "draw": k}
+                system = RescaledAttention(*triples.hyperplanes(d, draw))
+                x0 = initial.cube(n, d, side=2.0, key=tokens)
+                yield Trial(about, system, x0, self.ts, late())
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """How far the leading coordinates are from {a, 0, b}."""
+        V = np.asarray(system.heads.V)
+        basis = eigenbasis(V)
+        along = np.real(xs @ basis.dual[0])[..., None]
+        far = boundary_distance(along).max()
+        quantity = Quantity("distance of φ₁*(z) to {a, 0, b}", far, "≤", 1e-3)
+        return still_moving(along, 1e-3) or [quantity]
+
+
+class DualCoordinates(FlowCheck):
+    """L-dual: along every growing eigenvector the tokens draw together."""
+
+    id = "L-dual"
+    source = "[E] slides"
+    hypothesis = "RescaledAttention, any Q, K; λ_k ≥ 0 an eigenvalue of V"
+    conclusion = "min_j φ_k*(z_j) is non-decreasing, max_j φ_k*(z_j) non-increasing"
+    settings = "λ₁t ≤ 6; steps back of 1e-7 of the first range are rounding"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Symmetric V with eigenvalues ≥ 0, Ginibre Q and K."""
+        for n, d in ((24, 2), (24, 3)):
+            for k in range(3):
+                draw, tokens = _keys(seed, k)
+                values, V_key, Q_key, K_key = jax.random.split(draw, 4)
+                spectrum = np.asarray(jax.random.uniform(values, (d,)))
+                V = weights.spectrum([*spectrum[1:], 0.0], symmetric=False, key=V_key)
+                Q, K = (weights.ginibre(d, scale=d**-0.5, key=key) for key in (Q_key, K_key))
+                x0 = initial.cube(n, d, side=2.0, key=tokens)
+                about = {"n": n, "d": d, "seed": seed, "draw": k}
+                yield Trial(about, RescaledAttention(Q, K, V), x0, np.linspace(0.0, 6.0, SAVES))
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity]:
+        """The largest step back of a minimum or a maximum."""
+        basis = eigenbasis(np.asarray(system.heads.V))
+        growing = (np.abs(basis.values.imag) < 1e-12) & (basis.values.real >= -1e-12)
+        along = np.real(xs @ basis.dual.T)[..., growing]
+        low, high = along.min(axis=1), along.max(axis=1)
+        back = np.maximum(-np.diff(low, axis=0), np.diff(high, axis=0)) / (high[0] - low[0])
+        return [Quantity("largest step back of a min or max", back.max(), "≤", 1e-7)]
+
+
+class PolytopeTimesSubspace(FlowCheck):
+    """T5.1: a polytope in the leading eigenspace, anything in the other."""
+
+    id = "T5.1"
+    source = "[E] Theorem 5.1"
+    hypothesis = "RescaledAttention, QᵀK ≻ 0, V = λI on F, spectral radius < λ on G"
+    conclusion = "dist(z_i, (∂K ∪ {0}) × G) → 0"
+    settings = "λt = 15, radius λ/2; K the hull in F, distances in units of its size ≤ 1e-3"
+    ts = LATE_TS
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """A paranormal V and a start in the cube [−1, 1]^d for each trial."""
+        for n, d, m in ((24, 3, 2), (24, 5, 2), (24, 5, 3)):
+            for k in range(4):
+                draw, tokens = _keys(seed, k)
+                about = {"n": n, "d": d, "dim F": m, "seed": seed, "draw": k}
+                system = RescaledAttention(*triples.subspace(d, m, draw))
+                x0 = initial.cube(n, d, side=2.0, key=tokens)
+                yield Trial(about, system, x0, self.ts, late())
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """How far the parts in F are from ∂K ∪ {0}."""
+        along = xs @ leading_coordinates(system.heads.V, xs.shape[-1]).T
+        far = boundary_distance(along).max()
+        quantity = Quantity("distance to (∂K ∪ {0}) × G", far, "≤", 1e-3)
+        return still_moving(along, 1e-3) or [quantity]
+
+
+class Codimension(FlowCheck):
+    """C4.2: a conjecture, so what is seen is told and nothing is called proven."""
+
+    id = "C4.2"
+    source = "[E] Conjecture 4.2, for good triples"
+    hypothesis = "good triple, k eigenvalues of V with positive real part"
+    conclusion = "z_i → at most three parallel subspaces of codimension k"
+    settings = "λ₁t = 25, growing eigenvalues ≥ 0.3 λ₁; points within 1e-2 of the size are one"
+    proven = False
+    ts = 5 / 3 * LATE_TS
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Good triples with two growing eigenvalues."""
+        for n, d, growing in ((24, 2, 2), (24, 3, 2)):
+            for k in range(4):
+                draw, tokens = _keys(seed, k)
+                system = RescaledAttention(*triples.hyperplanes(d, draw, growing))
+                x0 = initial.cube(n, d, side=2.0, key=tokens)
+                about = {"n": n, "d": d, "k": growing, "seed": seed, "draw": k}
+                yield Trial(about, system, x0, self.ts, late())
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """The number of distinct points that the growing coordinates settled at."""
+        points, moved = growing_points(system.heads.V, xs)
+        if points > 3 and moved > 1e-3:
+            return f"{points} points, still moving by {moved:.1g} between the last two saves"
+        return [Quantity("parallel subspaces", points, "≤", 3)]

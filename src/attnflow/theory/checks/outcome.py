@@ -1,0 +1,75 @@
+"""What came out of a check: its draws, and the verdict over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from attnflow.theory.checks.base import Check, Draw, Quantity, Verdict
+
+RESOLVED = 0.5
+"""At least this part of the draws must be resolved for a verdict."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The draws of one check."""
+
+    check: Check
+    draws: tuple[Draw, ...]
+    seed: int
+    seconds: float
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many draws hold, fail and are unresolved."""
+        return Counter(draw.verdict for draw in self.draws)
+
+    @property
+    def verdict(self) -> Verdict:
+        """One failed draw is enough to fail; too few resolved ones leave it unresolved."""
+        counts = self.counts
+        if counts["fails"]:
+            return "fails"
+        return "holds" if counts["holds"] >= max(1, RESOLVED * len(self.draws)) else "unresolved"
+
+    @property
+    def worst(self) -> list[Quantity]:
+        """Of each quantity the one with the smallest margin, over all resolved draws."""
+        found: dict[str, Quantity] = {}
+        for draw in self.draws:
+            for quantity in () if draw.unresolved else draw.quantities:
+                known = found.get(quantity.name)
+                if known is None or not quantity.slack >= known.slack:
+                    found[quantity.name] = quantity
+        return list(found.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for `--json`."""
+        check = self.check
+        return {
+            "id": check.id,
+            "source": check.source,
+            "proven": check.proven,
+            "hypothesis": check.hypothesis,
+            "conclusion": check.conclusion,
+            "settings": check.settings,
+            "seed": self.seed,
+            "verdict": self.verdict,
+            "counts": {v: self.counts[v] for v in ("holds", "fails", "unresolved")},
+            "seconds": round(self.seconds, 3),
+            "worst": [quantity.to_json() for quantity in self.worst],
+            "draws": [draw.to_json() for draw in self.draws],
+        }
+
+    def __str__(self) -> str:
+        """The verdict, and the worst of each quantity."""
+        counts = self.counts
+        lines = [
+            f"{self.check.id} {self.check.source}: {self.verdict} "
+            f"({counts['holds']} of {len(self.draws)} draws hold, {counts['fails']} fail, "
+            f"{counts['unresolved']} unresolved)"
+        ]
+        lines += [f"  {q.name}: {q.value:.3g} {q.sense} {q.bound:.3g}" for q in self.worst]
+        return "\n".join(lines)

@@ -1,0 +1,71 @@
+"""T2.1: in one dimension the attention matrix becomes Boolean, of rank 1 or 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from attnflow import initial
+from attnflow.observe import attention, doubly_exponential_rate, rank
+from attnflow.systems import RescaledAttention
+from attnflow.theory.checks.base import FlowCheck, Quantity, Trial
+
+SETTLED = 1e-6
+"""A row within this distance of a unit row is that row."""
+
+
+class Leaders(FlowCheck):
+    """Every row of P(t) but at most one goes to e_1 or e_n, the leftmost or rightmost token."""
+
+    id = "T2.1"
+    source = "[E] Theorem 2.1"
+    hypothesis = "d = 1, QK > 0, V > 0, distinct tokens"
+    conclusion = "rows of P → e_1 or e_n except at most one, doubly exponentially; rank ≤ 2"
+    settings = "Vt = 12; a row is settled when 1e-6 from e_1 or e_n; rate fitted below 1e-2"
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        """Positive numbers Q, K, V and a Gaussian start for each trial."""
+        for n in (10, 40):
+            for k in range(4):
+                key = jax.random.fold_in(jax.random.key(seed), k)
+                numbers, tokens = jax.random.split(key)
+                Q, K, V = (
+                    float(w) for w in jax.random.uniform(numbers, (3,), minval=0.5, maxval=2)
+                )
+                x0 = initial.gaussian(n, 1, key=tokens)
+                about = {"n": n, "d": 1, "Q": Q, "K": K, "V": V, "seed": seed, "draw": k}
+                yield Trial(about, RescaledAttention(Q, K, V), x0, np.linspace(0.0, 12 / V, 121))
+
+    def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
+        """Unsettled rows, the rank, and the rate at which the slowest settled row settles."""
+        away = np.array([rows_away(system, t, z) for t, z in zip(ts, xs, strict=True)])
+        settled = away[-1] <= SETTLED
+        P = np.asarray(attention(system, xs[-1], ts[-1]))
+        slowest = away[:, settled].max(axis=1) if settled.any() else away.min(axis=1)
+        window = (slowest < 1e-2) & (slowest > 1e-300)
+        quantities = [
+            Quantity("rows that are neither e_1 nor e_n", int((~settled).sum()), "≤", 1),
+            Quantity(
+                "rank of the settled rows", int(rank(P[settled])) if settled.any() else 0, "≤", 2
+            ),
+        ]
+        if window.sum() < 4:
+            return quantities
+        fit = doubly_exponential_rate(ts[window], slowest[window])
+        growth = float(system.total)
+        return [*quantities, Quantity("doubly exponential rate / V", fit.rate / growth, "≥", 0.5)]
+
+
+def rows_away(system: RescaledAttention, t: float, z: np.ndarray) -> np.ndarray:
+    """The weight of each row that is on neither end, or on the end it gives less to.
+
+    A sum of small weights and no difference 1 − P_ij, which would lose them.
+    """
+    P = np.array(attention(system, z, t))
+    ends = [int(np.argmin(z[:, 0])), int(np.argmax(z[:, 0]))]
+    chosen = np.where(P[:, ends[0]] > P[:, ends[1]], ends[0], ends[1])
+    P[np.arange(len(P)), chosen] = 0.0
+    return P.sum(axis=1)

@@ -1,0 +1,136 @@
+"""Every check holds on what it draws, and fails on a twin whose hypothesis or system is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from attnflow import initial
+from attnflow.systems import SA, USA, PureAttention, RescaledAttention
+from attnflow.theory import triples
+from attnflow.theory.checks import CHECKS, Check, Trial, check
+
+
+class Hasty(SA):
+    """SA with a wrong factor in its velocity."""
+
+    def velocity(self, t, x, masses=None):
+        return 1.1 * super().velocity(t, x, masses)
+
+
+def negated(trial: Trial) -> Trial:
+    """The same heads with −V."""
+    heads = trial.system.heads
+    V = -1.0 if heads.V is None else -heads.V
+    kind = type(trial.system)
+    if kind in (SA, USA):
+        system = kind(trial.system.beta, Q=heads.Q, K=heads.K, V=V)
+    else:
+        system = kind(heads.Q, heads.K, V)
+    return replace(trial, system=system)
+
+
+def with_system(make: Callable) -> Callable[[Trial], Trial]:
+    """The trial with another system, made from the old one."""
+    return lambda trial: replace(trial, system=make(trial.system))
+
+
+class Deaf(RescaledAttention):
+    """Rescaled attention whose tokens attend to themselves alone."""
+
+    def _weighted(self, t, seen, values, log_scale, masses):
+        return values
+
+
+def double_leading(trial: Trial) -> Trial:
+    """A leading eigenvalue that is not simple, where T4.1 looks along one of its eigenvectors."""
+    d = trial.x0.shape[-1]
+    V = jnp.eye(d) + 1e-9 * jnp.diag(jnp.arange(d, dtype=float))
+    Q, K = triples.positive_scores(d, jax.random.key(0))
+    return replace(trial, system=RescaledAttention(Q, K, V), x0=12 * trial.x0)
+
+
+def early(trial: Trial) -> Trial:
+    """−V, and not until the times that only merging can reach."""
+    return replace(negated(trial), ts=np.array([0.0, 50.0, 100.0, 200.0]))
+
+
+def torn(trial: Trial) -> Trial:
+    """A thousandfold repulsion, while nearby starts are still nearby."""
+    system = SA(trial.system.beta, V=-1000.0)
+    return replace(trial, system=system, ts=np.linspace(0.0, 0.005, len(trial.ts)))
+
+
+def both_negated(trial: Trial) -> Trial:
+    """−V at both values of β."""
+    return replace(negated(trial), data=SA(1.0, V=-1.0))
+
+
+def one_sided(trial: Trial) -> Trial:
+    """Tokens that are not uniform."""
+    return replace(trial, x0=trial.x0 + 0.5)
+
+
+def symmetric(trial: Trial) -> Trial:
+    """Symmetric matrices, whose eigenvalues are all real."""
+    return replace(trial, data=trial.data + np.swapaxes(trial.data, 1, 2))
+
+
+TWINS: dict[str, Callable[[Trial], Trial]] = {
+    "T2.1": negated,
+    "L-dist": negated,
+    "T3.1": negated,
+    "TC.5": with_system(lambda system: PureAttention(V=-1.0, beta=3.0)),
+    "T4.1": double_leading,
+    "L-dual": with_system(lambda s: PureAttention(s.heads.Q, s.heads.K, s.heads.V)),
+    "T5.1": with_system(lambda s: Deaf(s.heads.Q, s.heads.K, s.heads.V)),
+    "C4.2": double_leading,
+    "R4": negated,
+    "P3.4": lambda trial: replace(trial, x0=3.0 * trial.x0),
+    "3.6": with_system(lambda system: Hasty(system.beta)),
+    "R3.8": with_system(lambda system: Hasty(system.beta, Q=system.heads.Q, V=system.heads.V)),
+    "T4.1p": negated,
+    "T4.2": both_negated,
+    "T4.3": negated,
+    "T5.1p": early,
+    "T6.1": early,
+    "L6.4": negated,
+    "T6.7": one_sided,
+    "T6.8": lambda trial: replace(trial, x0=initial.sphere(8, 8, seed=0)),
+    "T6.9": with_system(lambda system: SA(3.0)),
+    "6.12": with_system(lambda system: SA(system.beta + 0.5)),
+    "D.4": torn,
+    "R2.2": with_system(lambda system: SA(3.0, mask="causal")),
+    "Gin": symmetric,
+}
+
+
+def first_trial(id: str) -> tuple[Check, Trial]:
+    row = CHECKS[id]
+    return row, next(iter(row.trials(seed=0)))
+
+
+def test_every_check_has_a_twin() -> None:
+    assert set(TWINS) == set(CHECKS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", CHECKS)
+def test_it_holds(id: str) -> None:
+    outcome = check(id, seed=1)
+    assert outcome.verdict == "holds", str(outcome)
+    assert outcome.counts["unresolved"] <= len(outcome.draws) / 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", CHECKS)
+def test_its_twin_fails(id: str) -> None:
+    row, trial = first_trial(id)
+    broken = TWINS[id](trial)
+    verdicts = [draw.verdict for draw in row.draws(broken)]
+    assert "fails" in verdicts, verdicts
