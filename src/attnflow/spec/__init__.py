@@ -2,5 +2,6 @@
 
 from attnflow.spec.model import RunSpec
 from attnflow.spec.read import default_spec, read_spec
+from attnflow.spec.write import write_spec
 
-__all__ = ["RunSpec", "default_spec", "read_spec"]
+__all__ = ["RunSpec", "default_spec", "read_spec", "write_spec"]

@@ -1,0 +1,156 @@
+"""`attnflow search`: look for a counter-example to a conjecture."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from attnflow.cli.shared import Guard, console, keep_compiled_code
+
+if TYPE_CHECKING:
+    from attnflow.theory.checks import Trial
+    from attnflow.theory.search import Finding, Question, Record
+
+SHOWN = 8
+"""So many hits are printed; all are on disk."""
+
+
+def search(
+    id: Annotated[
+        str | None, typer.Argument(help="The question: C4.2, C4.2-printed, problem-1, …")
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(help="How long to look: a number of runs, or seconds such as 30s.")
+    ] = "100",
+    seed: Annotated[int, typer.Option(help="Other seeds draw other candidates.")] = 0,
+    out: Annotated[
+        Path, typer.Option(help="Folder of the record and of a spec for every hit.")
+    ] = Path("attnflow-search"),
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew, even if there is a record.")
+    ] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List all questions and stop.")] = False,
+) -> None:
+    """Draw weights and starts at random and look for one that contradicts a conjecture.
+
+    Every hit is run again at a tighter tolerance before it counts, and written as a spec that
+    `attnflow run` reproduces. The same command again continues where the last one ended; Ctrl-C
+    loses nothing.
+
+    Example: `attnflow search C4.2-printed --budget 30s`
+    """
+    with Guard():
+        if show_list or id is None:
+            _list_questions()
+        else:
+            _search(id, budget, seed, out, fresh)
+
+
+def _list_questions() -> None:
+    from attnflow.theory.search import QUESTIONS
+
+    table = Table("id", "statement", "a hit is")
+    for question in QUESTIONS.values():
+        name = "\n".join((question.id, *(f"({alias})" for alias in question.aliases)))
+        table.add_row(name, question.statement, question.looks_for)
+    console.print(table)
+
+
+def parse_budget(text: str) -> dict[str, int | float]:
+    """`100` is a number of runs, `30s` or `2m` a time.
+
+    >>> parse_budget("100"), parse_budget("1.5m")
+    ({'runs': 100}, {'seconds': 90.0})
+    """
+    from attnflow.errors import InputError
+
+    if re.fullmatch(r"[1-9]\d*", text):
+        return {"runs": int(text)}
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text)
+    if match is None or float(match[1]) == 0:
+        raise InputError(
+            f"budget must be a number of runs such as 100, or a time such as 30s, 5m or 2h, not "
+            f"{text!r}."
+        )
+    return {"seconds": float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]}
+
+
+def _search(id: str, budget: str, seed: int, out: Path, fresh: bool) -> None:
+    from attnflow.errors import InputError
+    from attnflow.theory.search import Record, find, search
+
+    question = find(id)
+    limit = parse_budget(budget)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: give a folder for the record and the specs.")
+    path = out / f"{question.id}-{seed}.json"
+    record = Record(question.id, seed)
+    if path.exists() and not fresh:
+        record = Record.load(path)
+        console.print(f"continuing after {record.runs} runs of {path}", soft_wrap=True)
+    out.mkdir(parents=True, exist_ok=True)
+    keep_compiled_code()
+    console.print(f"[bold]{question.id}[/] {question.source}: {question.statement}")
+    begun, before = time.monotonic(), record.runs
+    stopped = False
+    with console.status("") as status:
+        keep = _Keeper(question, path, lambda text: status.update(text))
+        try:
+            search(question.id, seed=seed, record=record, tell=keep, **limit)  # type: ignore[arg-type]
+        except KeyboardInterrupt:
+            stopped = True
+    record.save(path)
+    _tell(record, path, record.runs - before, time.monotonic() - begun)
+    if stopped:
+        console.print("[bold red]stopped[/]; the same command goes on from here.")
+    raise typer.Exit(130 if stopped else 0)
+
+
+class _Keeper:
+    """Shows and keeps what a search finds: the record every few seconds, a spec for each hit."""
+
+    def __init__(self, question: Question, path: Path, show: Callable[[str], object]):
+        self.question, self.path, self.show = question, path, show
+        self.saved = time.monotonic()
+
+    def __call__(self, record: Record, finding: Finding, trial: Trial) -> None:
+        if finding.hit:
+            spec_path(self.path, record.runs - 1).write_text(self._spec(finding, trial))
+        if finding.hit or time.monotonic() - self.saved > 5:
+            record.save(self.path)
+            self.saved = time.monotonic()
+        self.show(f"{record.runs} runs, {len(record.hits)} hits")
+
+    def _spec(self, finding: Finding, trial: Trial) -> str:
+        from attnflow.spec import write_spec
+        from attnflow.theory.checks.base import described
+
+        header = f"# {self.question.source}: {finding.sentence}\n# {described(trial.about)}\n"
+        return header + write_spec(trial.system, trial.x0, trial.ts, trial.method)
+
+
+def spec_path(record: Path, run: int) -> Path:
+    """Where the spec of a hit is."""
+    return record.with_name(f"{record.stem}-run{run}.toml")
+
+
+def _tell(record: Record, path: Path, runs: int, seconds: float) -> None:
+    from attnflow.theory.checks.base import described
+
+    table = Table("seen", "runs")
+    for seen, count in record.tally.most_common():
+        table.add_row(seen, str(count))
+    console.print(table)
+    console.print(f"{runs} runs in {seconds:.1f} s, {record.runs} in all, {len(record.hits)} hits.")
+    for hit in record.hits[:SHOWN]:
+        drawn = described(hit.about)
+        console.print(f"[bold]hit[/] run {hit.run} ({drawn}): {hit.sentence}", soft_wrap=True)
+        console.print(f"    attnflow run {spec_path(path, hit.run)}", soft_wrap=True)
+    if len(record.hits) > SHOWN:
+        console.print(f"… and {len(record.hits) - SHOWN} more in {path}", soft_wrap=True)

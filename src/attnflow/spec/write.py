@@ -1,0 +1,72 @@
+"""Writing a run as a TOML spec that reproduces it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from attnflow.errors import InputError
+from attnflow.simulate import Method
+from attnflow.systems import SYSTEMS, System
+
+MATRICES = ("Q", "K", "V")
+
+
+def write_spec(
+    system: System, x0: Any, ts: Any, method: Method | None = None, title: str | None = None
+) -> str:
+    """The text of a spec with these weights, tokens and times, to the last digit.
+
+    For systems whose parameters are numbers and matrices that do not depend on time.
+
+    >>> import attnflow as af
+    >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]))
+    [system]
+    name = "SA"
+    beta = 4.0
+    V = -1.0
+    <BLANKLINE>
+    [start]
+    tokens = [[1.0, 0.0], [0.0, 1.0]]
+    <BLANKLINE>
+    [times]
+    values = [0.0, 1.0]
+    <BLANKLINE>
+    """
+    parts = [f"title = {_text(title)}\n"] if title else []
+    parts.append(_table("system", {"name": _name(system), **_parameters(system)}))
+    parts.append(_table("start", {"tokens": np.asarray(x0)}))
+    parts.append(_table("times", {"values": np.asarray(ts, dtype=float)}))
+    if method is not None:
+        numbers = {k: v for k, v in vars(method).items() if v is not None}
+        parts.append(_table("method", {"name": type(method).__name__, **numbers}))
+    return "\n".join(parts)
+
+
+def _name(system: System) -> str:
+    name = type(system).__name__
+    if name not in SYSTEMS:
+        raise InputError(f"{name} is not in the table of systems, so no spec can name it.")
+    return name
+
+
+def _parameters(system: Any) -> dict[str, Any]:
+    heads = system.heads
+    matrices = {name: getattr(heads, name) for name in MATRICES}
+    for name, W in matrices.items():
+        if callable(W):
+            raise InputError(f"{name} is a function of time, which a spec cannot hold.")
+    return {"beta": system.beta} | {k: v for k, v in matrices.items() if v is not None}
+
+
+def _table(name: str, fields: dict[str, Any]) -> str:
+    lines = [f"{key} = {_text(value)}" for key, value in fields.items()]
+    return "\n".join([f"[{name}]", *lines, ""])
+
+
+def _text(value: Any) -> str:
+    """A number, string or list as TOML writes it, which for these is as JSON does."""
+    plain = value if isinstance(value, (str, int)) else np.asarray(value).tolist()
+    return json.dumps(plain, ensure_ascii=False)

@@ -1,0 +1,89 @@
+"""Looking for counter-examples: `search("C4.2")` and `attnflow search`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import jax
+
+from attnflow.checks import require_count, require_positive
+from attnflow.errors import InputError, unknown
+from attnflow.theory.checks.base import Trial
+from attnflow.theory.search.base import Finding, Question
+from attnflow.theory.search.codimension import AnyValue, GoodTriples
+from attnflow.theory.search.metastability import Metastability
+from attnflow.theory.search.random_weights import RandomWeights
+from attnflow.theory.search.record import Hit, Record
+from attnflow.theory.search.saddles import Saddles
+from attnflow.theory.search.shapes import Shapes
+
+__all__ = ["QUESTIONS", "Finding", "Hit", "Question", "Record", "find", "search"]
+
+QUESTIONS: dict[str, Question] = {
+    question.id: question
+    for question in (
+        GoodTriples(),
+        AnyValue(),
+        Metastability(),
+        RandomWeights(),
+        Saddles(),
+        Shapes(),
+    )
+}
+"""The questions by id."""
+
+Tell = Callable[[Record, Finding, Trial], object]
+
+
+def find(name: str) -> Question:
+    """The question of an id or of an alias, in any case."""
+    names = {alias: q for q in QUESTIONS.values() for alias in (q.id, *q.aliases)}
+    folded = {alias.lower(): q for alias, q in names.items()}
+    if name.lower() not in folded:
+        raise unknown("question", name, names)
+    return folded[name.lower()]
+
+
+def search(
+    id: str,
+    *,
+    seed: int = 0,
+    runs: int | None = None,
+    seconds: float | int | None = None,
+    record: Record | None = None,
+    tell: Tell = lambda record, finding, trial: None,
+) -> Record:
+    """Draw candidates and look whether one contradicts a conjecture, for so many runs or seconds.
+
+    Candidate k of a seed is always the same, so an earlier `record` is continued where it ended.
+    A hit has been seen twice, the second time at a tighter tolerance. `tell` is called after every
+    candidate with the record so far, what was found, and the trial that reproduces it.
+
+    >>> record = search("C4.2-printed", runs=3)
+    >>> record.runs, sum(record.tally.values())
+    (3, 3)
+    """
+    question = find(id)
+    if (runs is None) == (seconds is None):
+        raise InputError("give exactly one of runs and seconds, the budget of the search.")
+    record = Record(question.id, seed) if record is None else record
+    if (record.id, record.seed) != (question.id, seed):
+        raise InputError(
+            f"record is of {record.id} with seed {record.seed}, not of {question.id} with seed "
+            f"{seed}: continue it with these, or begin anew."
+        )
+    last = record.runs + require_count(runs, "runs") if runs is not None else None
+    if seconds is not None:
+        require_positive(seconds, "seconds")
+    begin = time.monotonic()
+    while record.runs != last and (seconds is None or time.monotonic() - begin < seconds):
+        key = jax.random.fold_in(jax.random.key(seed), record.runs)
+        trial = question.draw(key)
+        finding = question.examine(trial)
+        if finding.hit:
+            record.hits.append(Hit(record.runs, trial.about, finding.sentence))
+        record.tally[finding.seen] += 1
+        record.runs += 1
+        tell(record, finding, finding.trial or trial)
+    return record

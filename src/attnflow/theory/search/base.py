@@ -1,0 +1,73 @@
+"""What a search is made of: a question, candidates that are drawn, and findings."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from attnflow.errors import IncompleteRun
+from attnflow.simulate import Adaptive
+from attnflow.theory.checks.base import Trial
+
+TIGHTER = 1e-3
+"""A hit is run again with tolerances this much smaller."""
+
+LONGER = 1.6
+"""… and for this much longer."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one candidate showed: `seen` in a word for the tally, and in a sentence.
+
+    A hit contradicts the question's statement. `trial` is what reproduces it, if that is not what
+    was drawn (a critical point that was solved for).
+    """
+
+    seen: str
+    hit: bool = False
+    sentence: str = ""
+    trial: Trial | None = None
+
+
+class Question(abc.ABC):
+    """A conjecture or an open problem, as a statement that a candidate can contradict."""
+
+    id: ClassVar[str]
+    source: ClassVar[str]
+    statement: ClassVar[str]
+    looks_for: ClassVar[str]
+    """What counts as a hit."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    @abc.abstractmethod
+    def draw(self, key: Any) -> Trial:
+        """A candidate: weights and a start, the same for the same key."""
+
+    @abc.abstractmethod
+    def look(self, trial: Trial) -> Finding:
+        """Run a candidate and say what it showed."""
+
+    def tighter(self, trial: Trial) -> Trial:
+        """The same candidate at a tighter tolerance and for longer, to confirm a hit."""
+        method = trial.method
+        if isinstance(method, Adaptive):
+            method = Adaptive(rtol=TIGHTER * float(method.rtol), atol=TIGHTER * float(method.atol))
+        return replace(trial, ts=LONGER * np.asarray(trial.ts), method=method)
+
+    def examine(self, trial: Trial) -> Finding:
+        """`look`; a hit must be seen again at a tighter tolerance before it is one."""
+        try:
+            found = self.look(trial)
+        except IncompleteRun:
+            return Finding("could not be run to the end")
+        if not found.hit:
+            return found
+        try:
+            again = self.look(self.tighter(trial))
+        except IncompleteRun:
+            return Finding("hit that could not be confirmed")
+        return again if again.hit else Finding("hit that a tighter run did not confirm")

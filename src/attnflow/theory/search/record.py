@@ -1,0 +1,48 @@
+"""What a search has done so far, on disk, so that it can go on after it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attnflow.errors import InputError
+
+
+@dataclass
+class Hit:
+    """A confirmed hit: the number of its candidate, what was drawn, and what it showed."""
+
+    run: int
+    about: dict[str, Any]
+    sentence: str
+
+
+@dataclass
+class Record:
+    """The candidates 0 … runs − 1 of a seed, what they showed, and the hits among them."""
+
+    id: str
+    seed: int
+    runs: int = 0
+    tally: Counter[str] = field(default_factory=Counter)
+    hits: list[Hit] = field(default_factory=list)
+
+    def save(self, path: Path) -> None:
+        """Write it; the file is complete or not there."""
+        scratch = path.with_name(f".{path.name}.{os.getpid()}")
+        scratch.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
+        os.replace(scratch, path)
+
+    @classmethod
+    def load(cls, path: Path) -> Record:
+        """Read what `save` wrote."""
+        try:
+            data = json.loads(path.read_text())
+            hits = [Hit(**hit) for hit in data.pop("hits")]
+            return cls(**data | {"tally": Counter(data["tally"]), "hits": hits})
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InputError(f"{path} is no record of a search: {error}") from None
