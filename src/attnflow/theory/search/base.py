@@ -55,7 +55,8 @@ class Question(abc.ABC):
         """The same candidate at a tighter tolerance and for longer, to confirm a hit."""
         method = trial.method
         if isinstance(method, Adaptive):
-            method = Adaptive(rtol=TIGHTER * float(method.rtol), atol=TIGHTER * float(method.atol))
+            tolerances = {k: TIGHTER * float(getattr(method, k)) for k in ("rtol", "atol")}
+            method = Adaptive(**tolerances, max_steps=4 * method.max_steps)
         return replace(trial, ts=LONGER * np.asarray(trial.ts), method=method)
 
     def examine(self, trial: Trial) -> Finding:

@@ -60,7 +60,7 @@ class AnyValue(GoodTriples):
         kinds = ("identity", "rotation", "symmetric", "Ginibre", "paranormal")
         kind = kinds[int(jax.random.randint(which, (), 0, len(kinds)))]
         Q, K = triples.positive_scores(d, scores)
-        x0 = initial.cube(n, d, side=2.0, key=tokens)
+        x0 = initial.cube(n, d, side=8.0, key=tokens)
         system = RescaledAttention(Q, K, value(kind, d, draw))
         return Trial({"n": n, "d": d, "V": kind}, system, x0, TS, late())
 

@@ -28,22 +28,24 @@ class RandomWeights(Question):
     looks_for = "weights for which some cosine leaves the mean of all by 4√(log d/d)"
 
     def draw(self, key: Any) -> Trial:
-        """Q, K Ginibre, or QᵀK Wigner; V = I, Ginibre, or positive definite (as in [P] Fig. 5)."""
-        which, scores, values, tokens = jax.random.split(key, 4)
+        """Q, K Ginibre or QᵀK Wigner; V = I, Ginibre or ≻ 0; β between ½ and 9 ([P] Fig. 5)."""
+        which, size, scores, values, tokens = jax.random.split(key, 5)
         pick = int(jax.random.randint(which, (), 0, 6))
         asked, valued = pick % 2, pick // 2
         Q, K = weights.ginibre(D, heads=2, scale=D**-0.25, key=scores)
         if asked:
             Q, K = weights.goe(D, key=scores), None
         V = (None, weights.ginibre(D, scale=D**-0.5, key=values), weights.wishart(D, key=values))
+        beta = float(jax.random.uniform(size, (), minval=0.5, maxval=9.0))
         about = {
             "n": N,
             "d": D,
+            "β": beta,
             "QK": ("Ginibre", "Wigner")[asked],
             "V": ("identity", "Ginibre", "positive")[valued],
         }
         x0 = initial.sphere(N, D, key=tokens)
-        return Trial(about, SA(1.0, Q=Q, K=K, V=V[valued]), x0, np.linspace(0.0, 20.0, 21))
+        return Trial(about, SA(beta, Q=Q, K=K, V=V[valued]), x0, np.linspace(0.0, 20.0, 21))
 
     def look(self, trial: Trial) -> Finding:
         """How far a cosine is from the mean of all, at the worst time."""

@@ -31,10 +31,15 @@ class Record:
     tally: Counter[str] = field(default_factory=Counter)
     hits: list[Hit] = field(default_factory=list)
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything."""
+        hits = [asdict(hit) for hit in self.hits]
+        return vars(self) | {"tally": dict(self.tally), "hits": hits}
+
     def save(self, path: Path) -> None:
         """Write it; the file is complete or not there."""
         scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        scratch.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n")
+        scratch.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
         os.replace(scratch, path)
 
     @classmethod

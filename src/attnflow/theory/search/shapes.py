@@ -37,7 +37,7 @@ class Shapes(Question):
             grows = np.linalg.eigvals(V).real.max() > 0.3
             if grows and limit_geometry(Q, K, V).theorem is None:
                 break
-        x0 = initial.cube(n, d, side=2.0, key=tokens)
+        x0 = initial.cube(n, d, side=8.0, key=tokens)
         ts = np.array([0.0, 20.0, 25.0])
         return Trial({"n": n, "d": d, "V": kind}, RescaledAttention(Q, K, V), x0, ts, late())
 
@@ -47,7 +47,8 @@ class Shapes(Question):
         found = measured_geometry(run, tol=1e-2)
         kind = f"V {trial.about['V']}: {found.kind}"
         if found.kind != "unsettled":
-            return Finding(f"{kind}, {found.points} points" if found.points <= 3 else kind)
+            many = f"{found.points} points" if found.points > 1 else "one point"
+            return Finding(f"{kind}, {many} in F")
         span = float(run.ts[-1])
         V = np.asarray(trial.system.heads.V)
         along = (
