@@ -42,7 +42,7 @@ def by_quadrature(beta, n, delta, normalised):
 @pytest.mark.parametrize(("beta", "n"), CASES)
 def test_gamma_solves_its_equation(beta, n, normalised):
     ends = transition_time(beta, n, 1e-4, normalised)
-    ts = float(ends) * np.linspace(0, 1.2, 7)
+    ts = float(ends) * np.linspace(0, 1.2, 5)
     want = reference.gamma(beta, n, ts, normalised)
     np.testing.assert_allclose(gamma(beta, n, ts, normalised), want, rtol=0, atol=1e-10)
 
@@ -78,11 +78,11 @@ def test_late_gaps_keep_their_digits(normalised):
     """In the end the gap falls at the rate 2 (SA) or 2 e^β (USA), far below the rounding of γ."""
     beta, n = 2.0, 12
     rate = 2 if normalised else 2 * np.exp(beta)
-    ts = np.array([40.0, 60.0]) / (1 if normalised else np.exp(beta))
-    early, late = np.asarray(gap(beta, n, ts, normalised))
+    ts = np.array([0.0, 1.0, 2.0, 40.0, 60.0]) / (1 if normalised else np.exp(beta))
+    early, late = np.asarray(gap(beta, n, ts, normalised))[-2:]
     assert late < 1e-40
-    assert np.log(early / late) == pytest.approx(rate * (ts[1] - ts[0]), rel=1e-13)
-    assert gamma(beta, n, ts, normalised)[1] == 1.0
+    assert np.log(early / late) == pytest.approx(rate * (ts[-1] - ts[-2]), rel=1e-13)
+    assert gamma(beta, n, ts, normalised)[-1] == 1.0
 
 
 @kinds
@@ -96,22 +96,22 @@ def test_gap_and_transition_time_undo_each_other(normalised):
 def test_derivatives_are_those_of_the_flow(normalised):
     beta, n, t, h = 2.0, 9, 1.3, 1e-5
     at = float(gamma(beta, n, t, normalised))
-    in_beta, in_time = jax.grad(gamma, argnums=(0, 2))(beta, n, t, normalised)
+    slopes = jax.jit(jax.grad(gamma, argnums=(0, 2)), static_argnums=(1, 3))
+    in_beta, in_time = slopes(beta, n, t, normalised)
     assert float(in_time) == pytest.approx(field(at, beta, n, normalised), rel=1e-11)
     ends = [float(gamma(b, n, t, normalised)) for b in (beta - h, beta + h)]
     assert float(in_beta) == pytest.approx((ends[1] - ends[0]) / (2 * h), rel=1e-7)
 
 
-@kinds
-def test_transition_times_have_a_slope_in_beta(normalised):
+def test_transition_times_have_a_slope_in_beta():
     betas, h = np.array([0.0, 0.5, 60.0]), 1e-5
-    slopes = jax.vmap(jax.grad(lambda b: transition_time(b, 9, 0.1, normalised)))(betas)
-    at = [np.asarray(transition_time(betas + s, 9, 0.1, normalised)) for s in (0.0, h, 2 * h)]
+    slopes = jax.jit(jax.vmap(jax.grad(lambda b: transition_time(b, 9, 0.1))))(betas)
+    at = [np.asarray(transition_time(betas + s, 9, 0.1)) for s in (0.0, h, 2 * h)]
     np.testing.assert_allclose(slopes, (4 * at[1] - 3 * at[0] - at[2]) / (2 * h), rtol=1e-6)
 
 
 def test_jit_and_vmap_over_beta():
-    betas, ts = jnp.array([0.0, 1.0, 8.0]), jnp.linspace(0, 9, 4)
+    betas, ts = jnp.array([0.0, 1.0, 8.0]), jnp.linspace(0, 9, 5)
     together = jax.jit(jax.vmap(lambda b: gamma(b, 7, ts)))(betas)
     np.testing.assert_allclose(together, [gamma(float(b), 7, ts) for b in betas], rtol=1e-13)
 
@@ -119,7 +119,7 @@ def test_jit_and_vmap_over_beta():
 @kinds
 def test_extreme_temperatures_are_finite(normalised):
     for beta in (300.0, 5000.0):
-        got = np.asarray(gamma(beta, 3, [0.0, 1e-3, 1.0, 1e9], normalised))
+        got = np.asarray(gamma(beta, 3, [0.0, 1e-3, 1.0, 1e3, 1e9], normalised))
         assert got[0] == 0
         assert np.all((got >= 0) & (got <= 1))
         assert np.all(np.diff(got) >= 0)
@@ -128,9 +128,9 @@ def test_extreme_temperatures_are_finite(normalised):
 
 
 def test_float32_stays_float32():
-    got = gamma(1.0, 32, jnp.linspace(0, 5, 4, dtype=jnp.float32))
+    got = gamma(1.0, 32, jnp.linspace(0, 5, 5, dtype=jnp.float32))
     assert got.dtype == jnp.float32
-    np.testing.assert_allclose(got, gamma(1.0, 32, np.linspace(0, 5, 4)), atol=1e-5)
+    np.testing.assert_allclose(got, gamma(1.0, 32, np.linspace(0, 5, 5)), atol=1e-5)
 
 
 @pytest.mark.parametrize(
