@@ -330,11 +330,13 @@ def test_the_reason_names_the_hypothesis_that_failed():
     turn = np.array([[1.0, -0.5], [0.5, 1.0]])
     assert "is real and positive (it is 0.894427 ± 0.45i |V|)" in limit_geometry(V=turn).why
     jordan = limit_geometry(V=np.array([[1.0, 1.0], [0.0, 1.0]])).why
-    assert "T5.1) needs that it is multiple, and V a multiple of the identity" in jordan
+    assert "T5.1) needs that the leading eigenvalue is multiple, and V = λ₁I" in jordan
     tilted = limit_geometry(Q=np.array([[1.0, 1.0], [0.0, 1.0]])).why
     assert "T3.1) needs that QᵀK is symmetric" in tilted
     mirror = limit_geometry(V=np.diag([1.0, -1.0, 0.2])).why
-    assert "T4.1) needs that all others are smaller in modulus (the largest is 1 |V|" in mirror
+    assert (
+        "T4.1) needs that all other eigenvalues are below λ₁ in modulus (the largest is 1" in mirror
+    )
     flipped = limit_geometry(Q=-1.0, V=np.diag([1.0, 0.5])).why
     assert "<Qφ₁, Kφ₁> > 0 (it is -1 |QᵀK|)" in flipped
 

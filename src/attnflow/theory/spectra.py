@@ -166,13 +166,13 @@ class Leading:
 
     def simple(self) -> Finding:
         """No other eigenvalue is λ."""
-        said = f"it is simple (its multiplicity is {self.multiplicity})"
+        said = f"the leading eigenvalue is simple (its multiplicity is {self.multiplicity})"
         return Finding(self.multiplicity == 1, said)
 
     def semisimple(self, tol: float) -> Finding:
         """V is λ times the identity on a subspace of two dimensions or more."""
         said = (
-            "it is multiple, and V a multiple of the identity on its eigenspace "
+            "the leading eigenvalue is multiple, and V = λ₁I on its eigenspace "
             f"(its multiplicity is {self.multiplicity}, and V is {self.defect:.1e} |V| away)"
         )
         if self.multiplicity == 1:
@@ -182,8 +182,8 @@ class Leading:
     def dominant(self, tol: float) -> Finding:
         """All other eigenvalues are smaller than λ in modulus."""
         said = (
-            f"all others are smaller in modulus (the largest is {self.other:.6g} |V|; changing V "
-            f"by {self.margin:.1e} |V| does not change that)"
+            f"all other eigenvalues are below λ₁ in modulus (the largest is {self.other:.6g} "
+            f"|V|; changing V by {self.margin:.1e} |V| does not change that)"
         )
         if self.margin > max(tol, rounding(len(self.right))):
             return Finding(True, said)
