@@ -8,9 +8,12 @@ import pytest
 
 import attnflow as af
 from attnflow.spec.read import parse_spec
+from attnflow.theory.checks import CHECKS
+from attnflow.theory.search import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
+THEORY = ROOT / "docs" / "theory.md"
 
 
 def blocks(page, language):
@@ -18,7 +21,9 @@ def blocks(page, language):
 
 
 @pytest.mark.parametrize(
-    "page", [PAGES[0], pytest.param(PAGES[1], marks=pytest.mark.slow)], ids=["README", "guide"]
+    "page",
+    [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in (PAGES[1], THEORY))],
+    ids=["README", "guide", "theory"],
 )
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -26,6 +31,18 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
     assert names["af"] is af
+
+
+def test_the_theory_page_names_every_check_question_and_observable():
+    text = THEORY.read_text()
+    for name in [*CHECKS, *QUESTIONS]:
+        assert re.search(rf"[| ,]{re.escape(name)}[ ,|]", text), name
+    classes = {name for name in af.observe.__all__ if name[0].isupper()}
+    for name in set(af.observe.__all__) - classes - {"staircase"}:
+        assert f"`{name}" in text, name
+    for name in af.theory.__all__:
+        if not name[0].isupper():
+            assert f"`{name}" in text or f"theory.{name}" in text, name
 
 
 def test_the_spec_of_the_guide_builds():
@@ -51,6 +68,6 @@ def _prose(page):
 
 
 def test_links_lead_to_files():
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"]:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", THEORY]:
         for target in re.findall(r"\]\((?!http)([\w./-]+)\)", _prose(page)):
             assert (page.parent / target).exists(), target

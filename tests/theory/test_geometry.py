@@ -10,7 +10,7 @@ from scipy.linalg import block_diag
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.theory import limit_geometry
-from attnflow.theory.spectra import stability_radius
+from attnflow.theory.hypotheses import stability_radius
 
 DRAWS = 1000
 

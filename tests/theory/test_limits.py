@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import jax
+import numpy as np
 import pytest
 
 import attnflow as af
 from attnflow import initial
+from attnflow.errors import InputError
 from attnflow.theory import limit_geometry, measured_geometry, triples
-from attnflow.theory.limits import late
+from attnflow.theory.limits import boundary_distance, growing_points, late, leading_coordinates
 
 DRAWS = 200
 
@@ -45,3 +47,59 @@ def test_what_forms_is_what_is_proven_in_99_of_100_draws(row: str) -> None:
     missed = {seed: found for seed, found in outcomes.items() if found[1] != row}
     print(row, "missed:", missed)
     assert len(missed) <= DRAWS / 100, missed
+
+
+def test_leading_coordinates_are_those_along_the_rest() -> None:
+    S = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    V = S @ np.diag([1.0, 1.0, 0.5]) @ np.linalg.inv(S)
+    z = np.array([2.0, -1.0, 0.0]) + 3 * S[:, 2]
+    along = leading_coordinates(V, 3)
+    assert along.shape == (2, 3)
+    np.testing.assert_allclose(np.linalg.norm(along @ z), np.sqrt(5), rtol=1e-10)
+    np.testing.assert_allclose(along @ S[:, 2], 0, atol=1e-12)
+    assert leading_coordinates(None, 2).tolist() == [[1, 0], [0, 1]]
+
+
+def test_eigenvalues_closer_than_the_resolution_are_one() -> None:
+    V = np.diag([1.0, 1 - 1e-6])
+    assert leading_coordinates(V, 2).shape == (1, 2)
+    assert leading_coordinates(V, 2, resolution=1e-3).shape == (2, 2)
+
+
+def test_distance_to_the_boundary_of_a_square() -> None:
+    square = [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]]
+    inside = [[0.5, 0.0], [0.1, 0.0], [1.0, 0.3]]
+    far = boundary_distance(np.array([[*square, *inside]]))
+    np.testing.assert_allclose(far * np.sqrt(2), [0, 0, 0, 0, 0.5, 0.1, 0], atol=1e-9)
+
+
+def test_a_collapsed_hull_is_measured_with_the_first_size() -> None:
+    first = np.array([[-1.0], [2.0], [0.5]])
+    far = boundary_distance(np.stack([first, 1e-9 * first]))
+    assert far.max() < 1e-6
+    assert boundary_distance(first[None]).max() == pytest.approx(0.25)
+
+
+def test_growing_coordinates_are_counted_and_the_others_not() -> None:
+    V = np.diag([1.0, 0.5, -1.0])
+    z = np.array([[1.0, 1.0, 7.0], [1.0, 1.0, -3.0], [1.0, -1.0, 0.0], [-1.0, 1.0, 2.0]])
+    assert growing_points(V, np.stack([z, z])) == (3, 0.0)
+    points, moved = growing_points(V, np.stack([z, z + np.array([0.0, 0.1, 5.0])]))
+    assert points == 3
+    assert 0.05 < moved < 0.1
+
+
+def test_an_unfinished_run_is_unsettled() -> None:
+    x0 = initial.cube(24, 2, side=4.0, seed=0)
+    run = af.simulate(af.RescaledAttention(), x0, [0.0, 0.1])
+    found = measured_geometry(run)
+    assert found.kind == "unsettled"
+    assert found.residual > 0.05
+
+
+def test_other_systems_and_runaway_tokens_are_refused() -> None:
+    x0 = initial.sphere(8, 2, seed=0)
+    with pytest.raises(InputError, match="RescaledAttention or PureAttention"):
+        measured_geometry(af.simulate(af.SA(1.0), x0, [0.0, 0.1]))
+    with pytest.raises(InputError, match="run away"):
+        measured_geometry(af.simulate(af.PureAttention(), x0, [0.0, 0.1]))

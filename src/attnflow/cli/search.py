@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnflow.cli.shared import Guard, console, keep_compiled_code
+from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
 
 if TYPE_CHECKING:
     from attnflow.theory.checks import Trial
@@ -35,6 +35,9 @@ def search(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin anew, even if there is a record.")
     ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Also write the record to this file.")
+    ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List all questions and stop.")] = False,
 ) -> None:
     """Draw weights and starts at random and look for one that contradicts a conjecture.
@@ -49,7 +52,7 @@ def search(
         if show_list or id is None:
             _list_questions()
         else:
-            _search(id, budget, seed, out, fresh)
+            _search(id, budget, seed, out, fresh, json_file)
 
 
 def _list_questions() -> None:
@@ -81,12 +84,15 @@ def parse_budget(text: str) -> dict[str, int | float]:
     return {"seconds": float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]}
 
 
-def _search(id: str, budget: str, seed: int, out: Path, fresh: bool) -> None:
+def _search(
+    id: str, budget: str, seed: int, out: Path, fresh: bool, json_file: Path | None
+) -> None:
     from attnflow.errors import InputError
     from attnflow.theory.search import Record, find, search
 
     question = find(id)
     limit = parse_budget(budget)
+    check_output(json_file)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: give a folder for the record and the specs.")
     path = out / f"{question.id}-{seed}.json"
@@ -105,7 +111,9 @@ def _search(id: str, budget: str, seed: int, out: Path, fresh: bool) -> None:
             search(question.id, seed=seed, record=record, tell=keep, **limit)  # type: ignore[arg-type]
         except KeyboardInterrupt:
             stopped = True
-    record.save(path)
+    for file in (path, json_file):
+        if file is not None:
+            record.save(file)
     _tell(record, path, record.runs - before, time.monotonic() - begun)
     if stopped:
         console.print("[bold red]stopped[/]; the same command goes on from here.")

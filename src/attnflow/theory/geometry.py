@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
-from attnflow.theory.spectra import Finding, Form, Leading, equality, rounding
+from attnflow.theory.hypotheses import Finding, Form, Leading, equality, rounding
 from attnflow.weights import Heads, Weight
 
 Kind = Literal["origin", "polytope", "polytope x subspace", "hyperplanes", "none proven"]

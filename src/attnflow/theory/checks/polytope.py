@@ -74,11 +74,14 @@ class Polytope(FlowCheck):
         shrinks = Quantity("escape from an earlier hull", escape / start, "≤", 1e-6)
         if shrinks.holds and (why := still_moving(xs, 1e-3)):
             return why
-        points = clusters(z, SAME_POINT * size(xs)).count
+        same = SAME_POINT * size(xs)
+        points = clusters(z, same).count
+        at_vertices = hull(z, tol=SAME_POINT).distance(z) <= same
         return [
             shrinks,
             Quantity("distance to ∂K ∪ {0}", boundary_distance(xs).max(), "≤", 1e-3),
             Quantity("residual of S", stationarity(z, Q.T @ K).max(), "≤", 1e-3),
+            Quantity("share of tokens at vertices", at_vertices.mean(), "≥", 0.8),
             Quantity("distinct points / n", points / len(z), "≤", 0.7),
         ]
 

@@ -55,8 +55,8 @@ class Question(abc.ABC):
         """The same candidate at a tighter tolerance and for longer, to confirm a hit."""
         method = trial.method
         if isinstance(method, Adaptive):
-            tolerances = {k: TIGHTER * float(getattr(method, k)) for k in ("rtol", "atol")}
-            method = Adaptive(**tolerances, max_steps=4 * method.max_steps)
+            rtol, atol = (TIGHTER * float(tol) for tol in (method.rtol, method.atol))
+            method = Adaptive(rtol=rtol, atol=atol, max_steps=4 * method.max_steps)
         return replace(trial, ts=LONGER * np.asarray(trial.ts), method=method)
 
     def examine(self, trial: Trial) -> Finding:
