@@ -17,3 +17,11 @@ def rng():
 def untyped(monkeypatch):
     """Without type checks at run time, as in a user's session: the library's own errors show."""
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in, with its own cache, as a newcomer's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path

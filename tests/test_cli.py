@@ -2,17 +2,15 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import attnflow as af
-from attnflow.cli import app
+from command import call
 
 SPEC = """
 title = "A small run"
@@ -29,16 +27,7 @@ count = 21
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def call(*args):
-    result = CliRunner().invoke(app, [str(a) for a in args])
-    return result.exit_code, re.sub(r"\s+", " ", result.output)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_a_run_reports_and_writes_everything(folder):

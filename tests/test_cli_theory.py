@@ -1,28 +1,16 @@
 """`attnflow check` and `attnflow search`, typed as a user would."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from attnflow.cli import app
 from attnflow.theory.checks import CHECKS, Draw, Quantity, Trial
 from attnflow.theory.checks.base import Check
 from attnflow.theory.search import QUESTIONS, Finding, Question
+from command import call
 
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path
-
-
-def call(*args):
-    result = CliRunner().invoke(app, [str(a) for a in args])
-    return result.exit_code, re.sub(r"\s+", " ", result.output)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 class Claim(Check):
