@@ -26,12 +26,12 @@ SAME_POINT = 1e-3
 """Tokens closer than this part of the size of K are at the same point of it."""
 
 
-def late() -> Adaptive:
+def late(max_steps: int = 100_000) -> Adaptive:
     """For late times, which are nearly a hard maximum; the limit does not need more digits.
 
-    A run that needs more steps than most has met a tie, and would take very long.
+    A run that needs far more steps than others has met a tie, and would take very long.
     """
-    return Adaptive(rtol=1e-6, atol=1e-9, max_steps=20_000)
+    return Adaptive(rtol=1e-6, atol=1e-9, max_steps=max_steps)
 
 
 def leading_coordinates(V: Any, d: int, resolution: float = 1e-9) -> Float[np.ndarray, "m d"]:

@@ -28,9 +28,9 @@ class Quantity:
     """
 
     name: str
-    value: float
+    value: float | int
     sense: Literal["≤", "≥"]
-    bound: float
+    bound: float | int
 
     def __post_init__(self) -> None:
         """Plain numbers, whatever array they came from."""

@@ -87,7 +87,7 @@ class Concentration(Check):
         far = np.abs(cosines(run.xs) - curve[:, None]).max(axis=-1)
         errors = far.max(axis=-1).mean(axis=-1)
         exponent = np.polyfit(np.log(self.dims), np.log(errors), 1)[0]
-        logs = np.log(2) + n * np.asarray(run.ts) * log_lipschitz(beta)
+        logs = np.log(2) + n * np.asarray(run.ts) * float(log_lipschitz(beta))
         logs = logs + 0.5 * np.log(np.log(self.dims[-1]) / self.dims[-1])
         excess = (np.log(far[-1].max(axis=0)) - logs).max()
         chance = concentration_probability(n, self.dims[-1])

@@ -80,7 +80,7 @@ class Polytope(FlowCheck):
         return [
             shrinks,
             Quantity("distance to ∂K ∪ {0}", boundary_distance(xs).max(), "≤", 1e-3),
-            Quantity("residual of S", stationarity(z, Q.T @ K).max(), "≤", 1e-3),
+            Quantity("residual of S", stationarity(z, np.asarray(Q.T @ K)).max(), "≤", 1e-3),
             Quantity("share of tokens at vertices", at_vertices.mean(), "≥", 0.8),
             Quantity("distinct points / n", points / len(z), "≤", 0.7),
         ]
@@ -124,6 +124,6 @@ def stationarity(z: np.ndarray, B: np.ndarray) -> np.ndarray:
 
     In units of the largest |Av|². The maximum over the hull is that over its tokens.
     """
-    scores = z @ np.asarray(B) @ z.T
+    scores = z @ B @ z.T
     own = np.diag(scores)
     return (scores.max(axis=1) - own) / own.max()

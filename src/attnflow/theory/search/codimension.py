@@ -16,6 +16,9 @@ from attnflow.theory.search.base import Finding, Question
 
 TS = np.array([0.0, 20.0, 25.0])
 
+PATIENCE = 20_000
+"""Steps after which a candidate is given up."""
+
 
 class GoodTriples(Question):
     """C4.2 where it is believed: the leading eigenvalue is simple."""
@@ -34,7 +37,7 @@ class GoodTriples(Question):
         n, d, k = self.sizes[int(jax.random.randint(which, (), 0, len(self.sizes)))]
         system = RescaledAttention(*triples.hyperplanes(d, draw, growing=k))
         x0 = initial.cube(n, d, side=2.0, key=tokens)
-        return Trial({"n": n, "d": d, "k": k}, system, x0, TS, late())
+        return Trial({"n": n, "d": d, "k": k}, system, x0, TS, late(PATIENCE))
 
     def look(self, trial: Trial) -> Finding:
         """Count the points that the growing coordinates settled at."""
@@ -62,7 +65,7 @@ class AnyValue(GoodTriples):
         Q, K = triples.positive_scores(d, scores)
         x0 = initial.cube(n, d, side=8.0, key=tokens)
         system = RescaledAttention(Q, K, value(kind, d, draw))
-        return Trial({"n": n, "d": d, "V": kind}, system, x0, TS, late())
+        return Trial({"n": n, "d": d, "V": kind}, system, x0, TS, late(PATIENCE))
 
 
 def value(kind: str, d: int, key: Any) -> Any:

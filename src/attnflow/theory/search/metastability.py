@@ -39,10 +39,10 @@ class Metastability(Question):
     def look(self, trial: Trial) -> Finding:
         """The longest time, in decades, at a count of clusters between 1 and n/2."""
         history = cluster_history(trial.run(), tol=1e-2)
-        times, counts = np.asarray(history.times), np.asarray(history.counts)
+        times, counts = history.times[1:], history.counts[1:]
         lasted = {
             int(m): float(np.log10(times[counts == m][-1] / times[counts == m][0]))
-            for m in np.unique(counts[1:])
+            for m in np.unique(counts)
             if 1 < m <= len(trial.x0) // 2
         }
         m = max(lasted, key=lasted.__getitem__) if lasted else 1

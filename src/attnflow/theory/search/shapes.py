@@ -13,7 +13,7 @@ from attnflow.theory.checks.base import Trial
 from attnflow.theory.geometry import limit_geometry
 from attnflow.theory.limits import late, leading_coordinates, measured_geometry, still_moving
 from attnflow.theory.search.base import Finding, Question
-from attnflow.theory.search.codimension import value
+from attnflow.theory.search.codimension import PATIENCE, value
 
 
 class Shapes(Question):
@@ -39,7 +39,9 @@ class Shapes(Question):
                 break
         x0 = initial.cube(n, d, side=8.0, key=tokens)
         ts = np.array([0.0, 20.0, 25.0])
-        return Trial({"n": n, "d": d, "V": kind}, RescaledAttention(Q, K, V), x0, ts, late())
+        return Trial(
+            {"n": n, "d": d, "V": kind}, RescaledAttention(Q, K, V), x0, ts, late(PATIENCE)
+        )
 
     def look(self, trial: Trial) -> Finding:
         """Classify the run."""
