@@ -12,6 +12,7 @@ from attnflow.bench import peers
 from attnflow.bench.ours import BLOCKED, OURS, Scaled
 from attnflow.bench.peers import KEOPS, PEERS, SDPA
 from attnflow.bench.problem import Problem
+from attnflow.errors import InputError
 
 SINGLE = Problem(n=70, d=3, beta=4.0, dtype="float64")
 EXACT = {"float64": 1e-13, "float32": 3e-6}
@@ -53,6 +54,12 @@ def test_contenders_compute_replicates(contender):
     for r in range(5):
         assert np.abs(found[r] - velocity(x[r], 2.0)).max() < EXACT["float64"]
     assert problem.error(x, found) < EXACT["float64"]
+
+
+def test_keops_says_that_it_takes_no_replicates():
+    several = Problem(n=9, d=3, beta=2.0, dtype="float64", replicates=5)
+    with pytest.raises(InputError, match="a single system only"):
+        KEOPS.ready(several, several.tokens())
 
 
 def test_a_wrong_answer_shows():

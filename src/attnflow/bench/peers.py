@@ -6,6 +6,7 @@ same tokens in the same precision. All may use every core.
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import io
 import os
@@ -20,6 +21,7 @@ from jaxtyping import Array, Float
 from attnflow.bench.contender import Call, Contender
 from attnflow.bench.machine import cores
 from attnflow.bench.problem import Problem
+from attnflow.errors import InputError
 
 
 def tangential(x: Any, means: Any) -> Any:
@@ -78,9 +80,9 @@ class Torch(Contender):
 
         return call
 
+    @abc.abstractmethod
     def means(self, x: Any, beta: float) -> Any:
         """The means `Σ_j softmax(β <x_i, x_j>)_j x_j`."""
-        raise NotImplementedError
 
 
 class TorchAttention(Torch):
@@ -131,7 +133,7 @@ class KeOps(Contender):
     def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Let it compile its formula, on a few tokens."""
         if len(x) > 1:
-            raise NotImplementedError("KeOps takes part with a single system only.")
+            raise InputError("KeOps takes part with a single system only.")
         self._call(problem, x[0, :16])()
         return self._call(problem, x[0])
 
