@@ -25,7 +25,8 @@ from attnflow.theory.checks.base import (
 from attnflow.theory.constants import large_beta
 
 TOGETHER = 1e-3
-"""Tokens this close are one cluster, and three times as close as this a run's end is one point."""
+"""Tokens this close are linked into clusters; all tokens are at one point when none are further
+apart than this."""
 
 
 class OneCluster(FlowCheck):
