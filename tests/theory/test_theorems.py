@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import jax
@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from attnflow import initial
+from attnflow.simulate import Adaptive
 from attnflow.systems import SA, USA, PureAttention, RescaledAttention
 from attnflow.theory import triples
-from attnflow.theory.checks import CHECKS, Check, Trial, check
+from attnflow.theory.checks import CHECKS, Check, Draw, FlowCheck, Quantity, Trial, check
 
 
 class Hasty(SA):
@@ -113,6 +114,44 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
 def first_trial(id: str) -> tuple[Check, Trial]:
     row = CHECKS[id]
     return row, next(iter(row.trials(seed=0)))
+
+
+class Pooled(Check):
+    """A check that measures a batch as a whole."""
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        yield from ()
+
+    def judge(self, trial: Trial) -> list[Draw]:
+        trial.run()
+        return []
+
+
+class Single(FlowCheck):
+    """A check that measures one start at a time."""
+
+    def trials(self, seed: int) -> Iterator[Trial]:
+        yield from ()
+
+    def measure(self, system, ts, xs) -> list[Quantity]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("row", "batch", "about"),
+    [
+        (Single(), (), [{"β": 1.0}]),
+        (Single(), (3,), [{"β": 1.0, "member": k} for k in range(3)]),
+        (Pooled(), (3,), [{"β": 1.0}]),
+    ],
+    ids=["one start", "each of a batch", "a batch as a whole"],
+)
+def test_a_run_that_stops_leaves_every_draw_unresolved(row, batch, about) -> None:
+    x0 = initial.sphere(4, 2, seed=0, batch=batch)
+    trial = Trial({"β": 1.0}, SA(1.0), x0, [0.0, 1e3], Adaptive(max_steps=2))
+    draws = row.draws(trial)
+    assert [draw.about for draw in draws] == about
+    assert all("2 steps" in draw.unresolved for draw in draws)
 
 
 def test_every_check_has_a_twin() -> None:

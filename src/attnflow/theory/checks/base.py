@@ -110,14 +110,12 @@ class Trial:
         """Simulate it."""
         return simulate(self.system, self.x0, self.ts, method=self.method)
 
-    def members(self, trajectory: Trajectory) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-        """What is known of each member of the batch, and its states (T, n, d)."""
-        xs = np.asarray(trajectory.xs)
-        if xs.ndim == 3:
-            yield self.about, xs
-            return
-        for member, states in enumerate(xs):
-            yield self.about | {"member": member}, states
+    @property
+    def members(self) -> list[dict[str, Any]]:
+        """What is known of each start: `about`, with the number of the member in a batch."""
+        if np.ndim(self.x0) == 2:
+            return [self.about]
+        return [self.about | {"member": member} for member in range(len(self.x0))]
 
 
 class Check(abc.ABC):
@@ -144,12 +142,17 @@ class Check(abc.ABC):
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """Run a trial and measure the conclusion, for every member of its batch."""
 
+    def subjects(self, trial: Trial) -> Sequence[dict[str, Any]]:
+        """What each draw of a trial is about: one for the whole trial, unless told otherwise."""
+        return [trial.about]
+
     def draws(self, trial: Trial) -> Sequence[Draw]:
-        """`judge`, where a run that cannot go on leaves its trial unresolved."""
+        """`judge`, where a run that cannot go on leaves every draw of its trial unresolved."""
         try:
             return self.judge(trial)
         except IncompleteRun as error:
-            return [Draw(trial.about, unresolved=str(error).split(". What was")[0])]
+            why = str(error).split(". What was")[0]
+            return [Draw(about, unresolved=why) for about in self.subjects(trial)]
 
 
 class FlowCheck(Check):
@@ -159,12 +162,17 @@ class FlowCheck(Check):
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """The quantities of one run with states xs (T, n, d), or why it is unresolved."""
 
+    def subjects(self, trial: Trial) -> Sequence[dict[str, Any]]:
+        """The members of the batch, one by one."""
+        return trial.members
+
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """Run the batch, then measure its members."""
         trajectory = trial.run()
-        ts = np.asarray(trajectory.ts)
+        ts, states = np.asarray(trajectory.ts), np.asarray(trajectory.xs)
+        runs = states.reshape(-1, *states.shape[-3:])
         found = []
-        for about, xs in trial.members(trajectory):
+        for about, xs in zip(self.subjects(trial), runs, strict=True):
             measured = self.measure(trial.system, ts, xs)
             if isinstance(measured, str):
                 found.append(Draw(about, unresolved=measured))
