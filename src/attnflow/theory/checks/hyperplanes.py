@@ -22,6 +22,7 @@ from attnflow.theory.limits import (
 )
 
 LATE_TS = np.append(0.5 * np.arange(SAVES - 1), 15.0)
+"""Save times for a leading eigenvalue 1; over the long last step it shows what still moves."""
 
 
 def _keys(seed: int, k: int) -> tuple[jax.Array, jax.Array]:
@@ -70,13 +71,13 @@ class DualCoordinates(FlowCheck):
     settings = "λ₁t ≤ 6; steps back of 1e-7 of the first range are rounding"
 
     def trials(self, seed: int) -> Iterator[Trial]:
-        """Symmetric V with eigenvalues ≥ 0, Ginibre Q and K."""
+        """V with eigenvalue 0 and others in [0, 1), in a random basis; Ginibre Q and K."""
         for n, d in ((24, 2), (24, 3)):
             for k in range(3):
                 draw, tokens = _keys(seed, k)
                 values, V_key, Q_key, K_key = jax.random.split(draw, 4)
-                spectrum = np.asarray(jax.random.uniform(values, (d,)))
-                V = weights.spectrum([*spectrum[1:], 0.0], symmetric=False, key=V_key)
+                positive = np.asarray(jax.random.uniform(values, (d - 1,)))
+                V = weights.spectrum([*positive, 0.0], symmetric=False, key=V_key)
                 Q, K = (weights.ginibre(d, scale=d**-0.5, key=key) for key in (Q_key, K_key))
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 about = {"n": n, "d": d, "seed": seed, "draw": k}
