@@ -154,6 +154,24 @@ def test_a_run_that_stops_leaves_every_draw_unresolved(row, batch, about) -> Non
     assert all("2 steps" in draw.unresolved for draw in draws)
 
 
+def test_a_rate_that_cannot_be_fitted_is_unresolved() -> None:
+    ts = np.arange(3.0)
+    apart, together = np.eye(2), np.ones((2, 2)) / np.sqrt(2)
+    hemisphere, system = CHECKS["L6.4"], SA(1.0)
+    why = hemisphere.measure(system, ts, np.array([apart, together, together]))
+    assert why == "0 saves are too few to fit a rate to"
+    [diameter] = hemisphere.measure(system, ts, np.array([apart, apart, apart]))
+    assert not diameter.holds
+
+
+def test_rows_that_are_boolean_at_once_have_no_rate() -> None:
+    leaders, system = CHECKS["T2.1"], RescaledAttention(1.0, 1.0, 1.0)
+    far = np.array([[-100.0], [0.0], [100.0]])
+    assert "too few" in leaders.measure(system, np.arange(3.0), np.array([far] * 3))
+    rows, _ = leaders.measure(system, np.zeros(3), np.array([far / 1e3] * 3))
+    assert not rows.holds
+
+
 def test_every_check_has_a_twin() -> None:
     assert set(TWINS) == set(CHECKS)
 

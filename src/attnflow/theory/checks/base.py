@@ -18,6 +18,9 @@ Verdict = Literal["holds", "fails", "unresolved"]
 TOKENS, STARTS, SAVES = 16, 8, 25
 """Tokens, starts of a batch and save times of most trials: one shape compiles once for all."""
 
+FIT = 4
+"""A rate is fitted to at least this many saves."""
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -179,6 +182,17 @@ class FlowCheck(Check):
             else:
                 found.append(Draw(about, tuple(measured)))
         return found
+
+
+def unfitted(quantities: Sequence[Quantity], saves: int) -> Sequence[Quantity] | str:
+    """What is left where a rate had too few saves to be fitted to: that, unless a quantity fails.
+
+    >>> unfitted([Quantity("diameter", 1e-9, "≤", 1e-6)], saves=2)
+    '2 saves are too few to fit a rate to'
+    """
+    if all(quantity.holds for quantity in quantities):
+        return f"{saves} saves are too few to fit a rate to"
+    return quantities
 
 
 def _plain(value: Any) -> Any:

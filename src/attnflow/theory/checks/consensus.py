@@ -13,6 +13,7 @@ from attnflow.observe import clusters, diameter, exponential_rate
 from attnflow.simulate import Coarsening
 from attnflow.systems import SA, USA
 from attnflow.theory.checks.base import (
+    FIT,
     SAVES,
     STARTS,
     TOKENS,
@@ -21,6 +22,7 @@ from attnflow.theory.checks.base import (
     FlowCheck,
     Quantity,
     Trial,
+    unfitted,
 )
 from attnflow.theory.constants import large_beta
 
@@ -169,7 +171,7 @@ class Hemisphere(FlowCheck):
         spread = np.array([float(diameter(x)) for x in xs])
         quantities = [Quantity(f"diameter at t = {ts[-1]:g}", spread[-1], "≤", 1e-6)]
         window = (spread < 1e-2) & (spread > 1e-7)
-        if window.sum() < 4:
-            return quantities
+        if window.sum() < FIT:
+            return unfitted(quantities, int(window.sum()))
         fit = exponential_rate(ts[window], spread[window])
         return [*quantities, Quantity("exponential rate", fit.rate, "≥", max(0.1, 4 * fit.error))]

@@ -11,7 +11,7 @@ import numpy as np
 from attnflow import initial
 from attnflow.observe import attention, doubly_exponential_rate, rank
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import FlowCheck, Quantity, Trial
+from attnflow.theory.checks.base import FIT, FlowCheck, Quantity, Trial, unfitted
 
 SETTLED = 1e-6
 """A row within this distance of a unit row is that row."""
@@ -52,8 +52,8 @@ class Leaders(FlowCheck):
                 "rank of the settled rows", int(rank(P[settled])) if settled.any() else 0, "≤", 2
             ),
         ]
-        if window.sum() < 4:
-            return quantities
+        if window.sum() < FIT:
+            return unfitted(quantities, int(window.sum()))
         fit = doubly_exponential_rate(ts[window], slowest[window])
         growth = float(system.total)
         return [*quantities, Quantity("doubly exponential rate / V", fit.rate / growth, "≥", 0.5)]
