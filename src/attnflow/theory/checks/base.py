@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+import jax
 import numpy as np
+from jaxtyping import Array
 
 from attnflow.errors import IncompleteRun
 from attnflow.simulate import Adaptive, Trajectory, simulate
@@ -182,6 +184,12 @@ class FlowCheck(Check):
             else:
                 found.append(Draw(about, tuple(measured)))
         return found
+
+
+def keys(seed: int, k: int) -> tuple[Array, Array]:
+    """The keys of draw k of a seed: one for the weights, one for the tokens."""
+    weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(seed), k))
+    return weights, tokens
 
 
 def unfitted(quantities: Sequence[Quantity], saves: int) -> Sequence[Quantity] | str:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-import jax
 import numpy as np
 from scipy.spatial.distance import pdist
 
@@ -14,7 +13,7 @@ from attnflow import initial
 from attnflow.observe import clusters, exponential_rate, hull
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import triples
-from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial
+from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial, keys
 from attnflow.theory.limits import SAME_POINT, boundary_distance, late, size, still_moving
 
 SIZES = ((24, 2), (40, 3))
@@ -59,8 +58,8 @@ class Polytope(FlowCheck):
         """A triple of weights and a start in the cube [−2, 2]^d for each trial."""
         for n, d in SIZES:
             for k in range(4):
-                weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(seed), k))
-                system = RescaledAttention(*triples.polytope(d, weights))
+                draw, tokens = keys(seed, k)
+                system = RescaledAttention(*triples.polytope(d, draw))
                 x0 = initial.cube(n, d, side=4.0, key=tokens)
                 about = {"n": n, "d": d, "seed": seed, "draw": k}
                 yield Trial(about, system, x0, self.ts, late())

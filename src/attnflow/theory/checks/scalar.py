@@ -11,7 +11,7 @@ import numpy as np
 from attnflow import initial
 from attnflow.observe import attention, doubly_exponential_rate, rank
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import FIT, FlowCheck, Quantity, Trial, unfitted
+from attnflow.theory.checks.base import FIT, FlowCheck, Quantity, Trial, keys, unfitted
 
 SETTLED = 1e-6
 """A row within this distance of a unit row is that row."""
@@ -30,8 +30,7 @@ class Leaders(FlowCheck):
         """Positive numbers Q, K, V and a Gaussian start for each trial."""
         for n in (10, 40):
             for k in range(4):
-                key = jax.random.fold_in(jax.random.key(seed), k)
-                numbers, tokens = jax.random.split(key)
+                numbers, tokens = keys(seed, k)
                 Q, K, V = (
                     float(w) for w in jax.random.uniform(numbers, (3,), minval=0.5, maxval=2)
                 )
