@@ -7,12 +7,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from attnflow import initial, weights
 from attnflow.observe import eigenbasis
 from attnflow.systems import RescaledAttention
 from attnflow.theory import triples
-from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial
+from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial, keys
 from attnflow.theory.limits import (
     boundary_distance,
     growing_points,
@@ -25,9 +26,10 @@ LATE_TS = np.append(0.5 * np.arange(SAVES - 1), 15.0)
 """Save times for a leading eigenvalue 1; over the long last step it shows what still moves."""
 
 
-def _keys(seed: int, k: int) -> tuple[jax.Array, jax.Array]:
-    weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(seed), k))
-    return weights, tokens
+def settled(name: str, ys: Float[np.ndarray, "T n m"]) -> Sequence[Quantity] | str:
+    """How far points are from `∂K ∪ {0}`, K their hull, at the end of a run, if they rest."""
+    far = boundary_distance(ys).max()
+    return still_moving(ys, 1e-3) or [Quantity(name, far, "≤", 1e-3)]
 
 
 class Hyperplanes(FlowCheck):
@@ -45,7 +47,7 @@ class Hyperplanes(FlowCheck):
         """A good triple and a start in the cube [−1, 1]^d for each trial."""
         for n, d in self.sizes:
             for k in range(4):
-                draw, tokens = _keys(seed, k)
+                draw, tokens = keys(seed, k)
                 about = {"n": n, "d": d, "seed": seed, "draw": k}
                 system = RescaledAttention(*triples.hyperplanes(d, draw))
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
@@ -53,12 +55,9 @@ class Hyperplanes(FlowCheck):
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """How far the leading coordinates are from {a, 0, b}."""
-        V = np.asarray(system.heads.V)
-        basis = eigenbasis(V)
+        basis = eigenbasis(np.asarray(system.heads.V))
         along = np.real(xs @ basis.dual[0])[..., None]
-        far = boundary_distance(along).max()
-        quantity = Quantity("distance of φ₁*(z) to {a, 0, b}", far, "≤", 1e-3)
-        return still_moving(along, 1e-3) or [quantity]
+        return settled("distance of φ₁*(z) to {a, 0, b}", along)
 
 
 class DualCoordinates(FlowCheck):
@@ -74,7 +73,7 @@ class DualCoordinates(FlowCheck):
         """V with eigenvalue 0 and others in [0, 1), in a random basis; Ginibre Q and K."""
         for n, d in ((24, 2), (24, 3)):
             for k in range(3):
-                draw, tokens = _keys(seed, k)
+                draw, tokens = keys(seed, k)
                 values, V_key, Q_key, K_key = jax.random.split(draw, 4)
                 positive = np.asarray(jax.random.uniform(values, (d - 1,)))
                 V = weights.spectrum([*positive, 0.0], symmetric=False, key=V_key)
@@ -107,7 +106,7 @@ class PolytopeTimesSubspace(FlowCheck):
         """A paranormal V and a start in the cube [−1, 1]^d for each trial."""
         for n, d, m in ((24, 3, 2), (24, 5, 2), (24, 5, 3)):
             for k in range(4):
-                draw, tokens = _keys(seed, k)
+                draw, tokens = keys(seed, k)
                 about = {"n": n, "d": d, "dim F": m, "seed": seed, "draw": k}
                 system = RescaledAttention(*triples.subspace(d, m, draw))
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
@@ -116,9 +115,7 @@ class PolytopeTimesSubspace(FlowCheck):
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """How far the parts in F are from ∂K ∪ {0}."""
         along = xs @ leading_coordinates(system.heads.V, xs.shape[-1]).T
-        far = boundary_distance(along).max()
-        quantity = Quantity("distance to (∂K ∪ {0}) × G", far, "≤", 1e-3)
-        return still_moving(along, 1e-3) or [quantity]
+        return settled("distance to (∂K ∪ {0}) × G", along)
 
 
 class Codimension(FlowCheck):
@@ -136,7 +133,7 @@ class Codimension(FlowCheck):
         """Good triples with two growing eigenvalues."""
         for n, d, growing in ((24, 2, 2), (24, 3, 2)):
             for k in range(4):
-                draw, tokens = _keys(seed, k)
+                draw, tokens = keys(seed, k)
                 system = RescaledAttention(*triples.hyperplanes(d, draw, growing))
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 about = {"n": n, "d": d, "k": growing, "seed": seed, "draw": k}
