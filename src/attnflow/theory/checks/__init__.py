@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from attnflow.errors import unknown
 from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
 from attnflow.theory.checks.consensus import (
     AnyBeta,
@@ -34,6 +33,7 @@ from attnflow.theory.checks.outcome import Outcome
 from attnflow.theory.checks.polytope import Distances, Origin, Polytope
 from attnflow.theory.checks.probability import Ginibre, Wendel
 from attnflow.theory.checks.scalar import Leaders
+from attnflow.theory.inputs import look_up
 
 __all__ = [
     "CHECKS",
@@ -87,11 +87,7 @@ def find(name: str) -> Check:
     >>> find("l3.7").id
     '3.6'
     """
-    names = {alias: row for row in CHECKS.values() for alias in (row.id, *row.aliases)}
-    folded = {alias.lower(): row for alias, row in names.items()}
-    if name.lower() not in folded:
-        raise unknown("check", name, names)
-    return folded[name.lower()]
+    return look_up("check", name, CHECKS.values())
 
 
 def check(id: str, *, seed: int = 0, tell: Callable[[int], object] = lambda done: None) -> Outcome:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 import jax
 
 from attnflow.checks import require_count, require_positive
-from attnflow.errors import InputError, unknown
+from attnflow.errors import InputError
 from attnflow.theory.checks.base import Trial
+from attnflow.theory.inputs import look_up
 from attnflow.theory.search.base import Finding, Question
 from attnflow.theory.search.codimension import AnyValue, GoodTriples
 from attnflow.theory.search.metastability import Metastability
@@ -38,11 +39,7 @@ Tell = Callable[[Record, Finding, Trial], object]
 
 def find(name: str) -> Question:
     """The question of an id or of an alias, in any case."""
-    names = {alias: q for q in QUESTIONS.values() for alias in (q.id, *q.aliases)}
-    folded = {alias.lower(): q for alias, q in names.items()}
-    if name.lower() not in folded:
-        raise unknown("question", name, names)
-    return folded[name.lower()]
+    return look_up("question", name, QUESTIONS.values())
 
 
 def search(
