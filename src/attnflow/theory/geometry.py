@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
-from attnflow.theory.hypotheses import Finding, Form, Leading, equality, rounding
+from attnflow.theory.hypotheses import Form, Hypothesis, Leading, equality, rounding
 from attnflow.weights import Heads, Weight
 
 Kind = Literal["origin", "polytope", "polytope x subspace", "hyperplanes", "none proven"]
@@ -71,7 +71,7 @@ def limit_geometry(
     c = float(np.trace(unit)) / d
     scalar = float(np.linalg.norm(unit - c * np.eye(d), 2))
     lead = Leading.of(unit, tol)
-    rows: list[tuple[Kind, str, list[Finding]]] = [
+    rows: list[tuple[Kind, str, list[Hypothesis]]] = [
         ("origin", "TC.5", [_multiple("V = −cI", -c, scalar, d, tol), form.identity(tol)]),
         (
             "polytope",
@@ -83,9 +83,9 @@ def limit_geometry(
     ]
     quantities = _quantities(lead, form, scalar)
     value = None if abs(lead.value.imag) > tol else norm * lead.value.real
-    for kind, theorem, findings in rows:
-        if all(finding.holds for finding in findings):
-            why = "; ".join(finding.said for finding in findings) + f" ({theorem})."
+    for kind, theorem, hypotheses in rows:
+        if all(hypothesis.holds for hypothesis in hypotheses):
+            why = "; ".join(hypothesis.said for hypothesis in hypotheses) + f" ({theorem})."
             where = _where(kind, lead)
             return LimitGeometry(kind, theorem, why, tol, quantities, value, **where)
     return LimitGeometry("none proven", None, _why_not(rows, tol), tol, quantities, value)
@@ -108,21 +108,21 @@ def _one_head(Q: Weight, K: Weight, V: Weight) -> tuple[np.ndarray, np.ndarray, 
     return Q, K, V
 
 
-def _multiple(form: str, c: float, deviation: float, d: int, tol: float) -> Finding:
+def _multiple(form: str, c: float, deviation: float, d: int, tol: float) -> Hypothesis:
     said = f"{form} with c > 0 (it is {deviation:.1e} |V| away from c = {c:.3g} |V|)"
-    return equality(deviation, tol, rounding(d), said) if c > 0 else Finding(False, said)
+    return equality(deviation, tol, rounding(d), said) if c > 0 else Hypothesis(False, said)
 
 
-def _positive_definite(form: Form, tol: float) -> list[Finding]:
+def _positive_definite(form: Form, tol: float) -> list[Hypothesis]:
     return [form.symmetric(tol), form.definite(tol)]
 
 
-def _paranormal(lead: Leading, tol: float) -> list[Finding]:
+def _paranormal(lead: Leading, tol: float) -> list[Hypothesis]:
     positive = lead.positive(tol)
     return [positive, lead.semisimple(tol), lead.dominant(tol)] if positive.holds else [positive]
 
 
-def _good_triple(lead: Leading, form: Form, tol: float) -> list[Finding]:
+def _good_triple(lead: Leading, form: Form, tol: float) -> list[Hypothesis]:
     positive = lead.positive(tol)
     if not positive.holds:
         return [positive]
@@ -159,9 +159,9 @@ def _quantities(lead: Leading, form: Form, scalar: float) -> dict[str, float]:
     return numbers
 
 
-def _why_not(rows: list[tuple[Kind, str, list[Finding]]], tol: float) -> str:
-    def reason(kind: str, theorem: str, findings: list[Finding]) -> str:
-        first = next(finding for finding in findings if not finding.holds)
+def _why_not(rows: list[tuple[Kind, str, list[Hypothesis]]], tol: float) -> str:
+    def reason(kind: str, theorem: str, hypotheses: list[Hypothesis]) -> str:
+        first = next(hypothesis for hypothesis in hypotheses if not hypothesis.holds)
         undecided = f", which cannot be decided at this tolerance ({tol:.0e})"
         return f"{kind} ({theorem}) needs that {first.said}{undecided * (first.holds is None)}"
 

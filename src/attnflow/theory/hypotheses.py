@@ -1,10 +1,10 @@
 """What the spectra of V and of QᵀK say about the hypotheses of [E] Table 1.
 
 Entries are taken as exact, and everything is measured relative to the norm of the matrix, so that
-neither a positive factor nor a rotation changes a finding. A hypothesis that is an inequality holds
-if it does so for every matrix within `tol` of the given one; one that is an equality holds if the
-matrix is within rounding of it, and fails if it is further than `tol` away. Between these it cannot
-be decided.
+neither a positive factor nor a rotation changes whether a hypothesis holds. One that is an
+inequality holds if it does so for every matrix within `tol` of the given one; one that is an
+equality holds if the matrix is within rounding of it, and fails if it is further than `tol` away.
+Between these it cannot be decided.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
-class Finding:
+class Hypothesis:
     """A hypothesis with the numbers, and whether it holds (None: undecided at this tolerance)."""
 
     holds: bool | None
     said: str
 
 
-def equality(deviation: float, tol: float, rounding: float, said: str) -> Finding:
+def equality(deviation: float, tol: float, rounding: float, said: str) -> Hypothesis:
     """A hypothesis that holds where `deviation` is 0."""
     if deviation <= min(tol, rounding):
-        return Finding(True, said)
-    return Finding(False if deviation > tol else None, said)
+        return Hypothesis(True, said)
+    return Hypothesis(False if deviation > tol else None, said)
 
 
-def inequality(margin: float, tol: float, said: str) -> Finding:
+def inequality(margin: float, tol: float, said: str) -> Hypothesis:
     """A hypothesis that holds where `margin` is positive."""
     if margin > tol:
-        return Finding(True, said)
-    return Finding(False if margin <= -tol or margin == 0 else None, said)
+        return Hypothesis(True, said)
+    return Hypothesis(False if margin <= -tol or margin == 0 else None, said)
 
 
 def rounding(d: int) -> float:
@@ -73,12 +73,12 @@ class Form:
             rounding=rounding(len(M)) * (factors / norm if norm else 1.0),
         )
 
-    def symmetric(self, tol: float) -> Finding:
+    def symmetric(self, tol: float) -> Hypothesis:
         """QᵀK = KᵀQ."""
         said = f"QᵀK is symmetric (its asymmetry is {self.asymmetry:.1e} |QᵀK|)"
         return equality(self.asymmetry, tol, self.rounding, said)
 
-    def definite(self, tol: float) -> Finding:
+    def definite(self, tol: float) -> Hypothesis:
         """The symmetric part of QᵀK is positive definite."""
         said = (
             "QᵀK is positive definite (the smallest eigenvalue of its symmetric part is "
@@ -86,14 +86,14 @@ class Form:
         )
         return inequality(self.smallest, max(tol, self.rounding), said)
 
-    def identity(self, tol: float) -> Finding:
+    def identity(self, tol: float) -> Hypothesis:
         """QᵀK = cI with c > 0."""
         said = (
             f"QᵀK = cI with c > 0 (it is {self.from_multiple:.1e} |QᵀK| away from "
             f"c = {self.multiple:.3g} |QᵀK|)"
         )
         if self.multiple <= 0:
-            return Finding(False, said)
+            return Hypothesis(False, said)
         return equality(self.from_multiple, tol, self.rounding, said)
 
 
@@ -154,47 +154,47 @@ class Leading:
             left=left,
         )
 
-    def positive(self, tol: float) -> Finding:
+    def positive(self, tol: float) -> Hypothesis:
         """λ is real and positive."""
         shown = f"{self.value.real:.6g}"
         if self.value.imag:
             shown += f" ± {abs(self.value.imag):.2g}i"
         said = f"the leading eigenvalue of V is real and positive (it is {shown} |V|)"
         if abs(self.value.imag) > tol:
-            return Finding(False, said)
+            return Hypothesis(False, said)
         return inequality(self.value.real, tol, said)
 
-    def simple(self) -> Finding:
+    def simple(self) -> Hypothesis:
         """No other eigenvalue is λ."""
         said = f"the leading eigenvalue is simple (its multiplicity is {self.multiplicity})"
-        return Finding(self.multiplicity == 1, said)
+        return Hypothesis(self.multiplicity == 1, said)
 
-    def semisimple(self, tol: float) -> Finding:
+    def semisimple(self, tol: float) -> Hypothesis:
         """V is λ times the identity on a subspace of two dimensions or more."""
         said = (
             "the leading eigenvalue is multiple, and V = λ₁I on its eigenspace "
             f"(its multiplicity is {self.multiplicity}, and V is {self.defect:.1e} |V| away)"
         )
         if self.multiplicity == 1:
-            return Finding(False, said)
+            return Hypothesis(False, said)
         return equality(self.defect, tol, rounding(len(self.right)), said)
 
-    def dominant(self, tol: float) -> Finding:
+    def dominant(self, tol: float) -> Hypothesis:
         """All other eigenvalues are smaller than λ in modulus."""
         said = (
             f"all other eigenvalues are below λ₁ in modulus (the largest is {self.other:.6g} "
             f"|V|; changing V by {self.margin:.1e} |V| does not change that)"
         )
         if self.margin > max(tol, rounding(len(self.right))):
-            return Finding(True, said)
+            return Hypothesis(True, said)
         reached = self.other >= self.value.real - rounding(len(self.right))
-        return Finding(False if reached else None, said)
+        return Hypothesis(False if reached else None, said)
 
     def along(self, form: Form) -> float:
         """`<Qφ₁, Kφ₁>` for a first eigenvector φ₁ of length 1."""
         return float(self.right[:, 0] @ form.M @ self.right[:, 0])
 
-    def seen_by(self, form: Form, tol: float) -> Finding:
+    def seen_by(self, form: Form, tol: float) -> Hypothesis:
         """`<Qφ₁, Kφ₁> > 0`. Within `tol` of V, φ₁ may turn by tol over its separation."""
         value, doubt = self.along(form), max(tol, form.rounding)
         if not form.definite(tol).holds:
