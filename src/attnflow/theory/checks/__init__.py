@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
 from attnflow.theory.checks.consensus import (
@@ -90,10 +89,10 @@ def find(name: str) -> Check:
     return look_up("check", name, CHECKS.values())
 
 
-def check(id: str, *, seed: int = 0, tell: Callable[[int], object] = lambda done: None) -> Outcome:
+def check(id: str, *, seed: int = 0) -> Outcome:
     """Draw starts and weights that meet the hypothesis of a theorem, run, measure the conclusion.
 
-    The same seed gives the same draws. `tell` is called with the number of trials done.
+    The same seed gives the same draws.
 
     >>> outcome = check("T6.8")
     >>> outcome.verdict, [q.name for q in outcome.worst]
@@ -101,8 +100,5 @@ def check(id: str, *, seed: int = 0, tell: Callable[[int], object] = lambda done
     """
     row = find(id)
     begin = time.perf_counter()
-    draws: list[Draw] = []
-    for done, trial in enumerate(row.trials(seed), start=1):
-        draws.extend(row.draws(trial))
-        tell(done)
-    return Outcome(row, tuple(draws), seed, time.perf_counter() - begin)
+    draws = tuple(draw for trial in row.trials(seed) for draw in row.draws(trial))
+    return Outcome(row, draws, seed, time.perf_counter() - begin)
