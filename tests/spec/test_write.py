@@ -2,11 +2,14 @@
 
 import tomllib
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import attnflow as af
 from attnflow import initial, weights
+from attnflow.attention import Blocked, Mask
 from attnflow.errors import InputError
 from attnflow.spec import write_spec
 from attnflow.spec.read import parse_spec
@@ -17,11 +20,26 @@ SYSTEMS = [
     af.SA(2.0, Q=weights.ginibre(3, seed=0), K=weights.ginibre(3, seed=1)),
     af.RescaledAttention(V=weights.goe(3, seed=2)),
     af.SA(1.0, V=weights.ginibre(3, heads=2, seed=3)),
+    af.SA(4.0, mask="causal"),
+    af.PureAttention(V=-1.0, mask=np.eye(5, dtype=bool) | np.eye(5, k=1, dtype=bool)),
+    af.SA(4.0, backend="blocked"),
+    af.EllipsoidAttention(2.0, D=np.ones(3)),
+    af.PreNorm(2.0, D=np.array([1.5, 1 / 3, 0.7]), mask="causal"),
+    af.PostNorm(2.0, D=np.array([1.5, 1 / 3, 0.7])),
 ]
+METHODS = [None, af.Adaptive(rtol=1e-6), af.Layers(dt=0.5), af.Coarsening(eps=1e-7)]
+
+
+class Window(Mask):
+    """A token sees itself and the one before."""
+
+    def rows(self, i, n):
+        back = i[:, None] - jnp.arange(n)
+        return (back >= 0) & (back <= 1)
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
-@pytest.mark.parametrize("method", [None, af.Adaptive(rtol=1e-6), af.Layers(dt=0.5)], ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=str)
 def test_it_comes_back(system, method):
     x0 = initial.sphere(n=5, d=3, seed=4)
     ts = [0.0, 0.5, 10.0]
@@ -30,10 +48,17 @@ def test_it_comes_back(system, method):
     run = spec.build()
     assert spec.title == 'a "quoted" title'
     assert type(run.system) is type(system)
+    assert eqx.tree_equal(run.system, system)
     np.testing.assert_array_equal(run.x0, x0)
     np.testing.assert_array_equal(run.ts, ts)
-    np.testing.assert_array_equal(run.system.velocity(0.0, x0), system.velocity(0.0, x0))
-    assert str(run.method) == str(method)
+    assert eqx.tree_equal(run.method, method)
+
+
+def test_precision_comes_back():
+    x0 = initial.sphere(n=5, d=3, seed=4, dtype=np.float32)
+    run = parse_spec(tomllib.loads(write_spec(af.SA(4.0), x0, [0.0, 1.0]))).build()
+    assert run.x0.dtype == np.float32
+    np.testing.assert_array_equal(run.x0, x0)
 
 
 def test_what_a_spec_cannot_hold_is_refused():
@@ -41,6 +66,11 @@ def test_what_a_spec_cannot_hold_is_refused():
     turning = af.SA(1.0, V=lambda t: np.eye(3))
     with pytest.raises(InputError, match="V is a function of time"):
         write_spec(turning, x0, [0.0, 1.0])
+
+    with pytest.raises(InputError, match="backend is Blocked"):
+        write_spec(af.SA(1.0, backend=Blocked(block=7)), x0, [0.0, 1.0])
+    with pytest.raises(InputError, match="mask is Window"):
+        write_spec(af.SA(1.0, mask=Window()), x0, [0.0, 1.0])
 
     class Mine(af.SA):
         pass

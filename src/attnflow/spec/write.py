@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from attnflow.attention import BACKENDS, Backend, Causal, Given, Mask
 from attnflow.errors import InputError
 from attnflow.simulate import Method
 from attnflow.systems import SYSTEMS, System
-
-MATRICES = ("Q", "K", "V")
 
 
 def write_spec(
@@ -19,7 +18,7 @@ def write_spec(
 ) -> str:
     """The text of a spec with these weights, tokens and times, to the last digit.
 
-    For systems whose parameters are numbers and matrices that do not depend on time.
+    A weight that is a function of time, or a mask or backend of one's own, is refused.
 
     >>> import attnflow as af
     >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]))
@@ -35,9 +34,12 @@ def write_spec(
     values = [0.0, 1.0]
     <BLANKLINE>
     """
+    tokens = np.asarray(x0)
     parts = [f"title = {_text(title)}\n"] if title else []
+    if tokens.dtype == np.float32:
+        parts.append('dtype = "float32"\n')
     parts.append(_table("system", {"name": _name(system), **_parameters(system)}))
-    parts.append(_table("start", {"tokens": np.asarray(x0)}))
+    parts.append(_table("start", {"tokens": tokens}))
     parts.append(_table("times", {"values": np.asarray(ts, dtype=float)}))
     if method is not None:
         numbers = {k: v for k, v in vars(method).items() if v is not None}
@@ -52,13 +54,25 @@ def _name(system: System) -> str:
     return name
 
 
-def _parameters(system: Any) -> dict[str, Any]:
-    heads = system.heads
-    matrices = {name: getattr(heads, name) for name in MATRICES}
-    for name, W in matrices.items():
-        if callable(W):
-            raise InputError(f"{name} is a function of time, which a spec cannot hold.")
-    return {"beta": system.beta} | {k: v for k, v in matrices.items() if v is not None}
+def _parameters(system: System) -> dict[str, Any]:
+    return {name: _parameter(name, value) for name, value in system.parameters().items()}
+
+
+def _parameter(name: str, value: Any) -> Any:
+    if callable(value):
+        raise InputError(f"{name} is a function of time, which a spec cannot hold.")
+    return _called(name, value) if isinstance(value, (Mask, Backend)) else value
+
+
+def _called(name: str, value: Mask | Backend) -> Any:
+    """What a spec says for a mask or a backend."""
+    if isinstance(value, Given):
+        return value.allowed
+    known = {"causal": Causal} | BACKENDS
+    for word, kind in known.items():
+        if value == kind():
+            return word
+    raise InputError(f"{name} is {value!r}, for which a spec has no word.")
 
 
 def _table(name: str, fields: dict[str, Any]) -> str:
