@@ -113,6 +113,11 @@ def test_distance_on_the_sphere_is_the_angle(angle):
     np.testing.assert_allclose(Sphere().distance(x, y), angle, rtol=1e-9, atol=1e-15)
 
 
+def test_an_ellipsoid_keeps_its_half_axes_for_integers():
+    y = jnp.eye(len(D), dtype=int)
+    np.testing.assert_array_equal(Ellipsoid(D).retract(y), Ellipsoid(D).retract(y.astype(float)))
+
+
 @pytest.mark.parametrize("space", [Euclidean(), Ellipsoid(D)], ids=names)
 def test_distance_elsewhere_is_the_chord(space):
     assert space.distance(jnp.zeros(3), jnp.array([2.0, 3.0, 6.0])) == 7

@@ -13,9 +13,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import is_traced
+from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 
 FEW = 8
@@ -140,8 +140,9 @@ class Ellipsoid(Space):
         normal = self._inverse(self._inverse(x))
         return v - inner(normal, v) * normal / inner(normal, normal)
 
-    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+    def retract(self, y: Real[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Y / |D⁻¹y|."""
+        y = as_floats(y)
         inside = self._inverse(y)
         return y / jnp.sqrt(inner(inside, inside))
 

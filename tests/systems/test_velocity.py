@@ -226,6 +226,34 @@ def test_float32_velocity_stays_float32():
         assert system.velocity(0.0, x).dtype == np.float32
 
 
+D3 = np.array([1.5, 1.0, 0.7])
+ANY = [
+    af.SA(2.5, V=V3),
+    af.SA(2.5, mask="causal"),
+    af.USA(2.5),
+    af.PureAttention(V=V3, beta=2.5),
+    af.RescaledAttention(V=V3, beta=2.5),
+    af.RescaledAttention(V=0.5, beta=0.5),
+    af.EllipsoidAttention(2.5, D3),
+    af.PreNorm(2.5, D3),
+    af.PostNorm(2.5, D3),
+]
+
+
+@pytest.mark.parametrize("system", ANY, ids=str)
+def test_tokens_that_are_integers_become_floats(system):
+    x = jnp.array([[1, 0, 0], [0, 1, 0], [0, 0, -1], [1, 0, 0]])
+    calls = [system.drift, system.attention, lambda t, x: system.layer(1, x, t)]
+    if not isinstance(system, af.systems.Map):
+        calls.append(system.velocity)
+    if isinstance(system, af.RescaledAttention):
+        calls += [system.to_x, system.to_z]
+    for call in calls:
+        whole, floats = call(0.5, x), call(0.5, x.astype(float))
+        assert whole.dtype == floats.dtype
+        np.testing.assert_array_equal(whole, floats)
+
+
 def test_repr_names_what_is_not_default():
     assert repr(af.SA(4.0)) == "SA(beta=4)"
     assert (

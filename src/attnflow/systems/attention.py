@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import (
     Backend,
@@ -20,7 +20,7 @@ from attnflow.attention import (
 )
 from attnflow.attention.backends import as_backend, choose
 from attnflow.attention.masks import Given
-from attnflow.checks import is_traced, require_finite
+from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
 from attnflow.systems.base import System
@@ -31,7 +31,7 @@ class AttentionSystem(System):
     """Attention heads on a space: `x_i' = project(Σ_h Σ_j A^h_ij V_h x_j)`.
 
     The layer is the residual step with the full, unprojected update, then retraction: E3 on R^d,
-    SAd on the sphere.
+    SAd on the sphere. Tokens that are integers become floats.
     """
 
     space: Space
@@ -61,14 +61,15 @@ class AttentionSystem(System):
         self.backend = as_backend(backend)
 
     def drift(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """`Σ_h Σ_j A^h_ij V_h x_j`, before any projection."""
         return self._summed(t, x, masses, tangential=False)
 
     def _summed(
-        self, t: Any, x: Float[Array, "n d"], masses: Any, tangential: bool
+        self, t: Any, x: Real[Array, "n d"], masses: Any, tangential: bool
     ) -> Float[Array, "n d"]:
+        x = as_floats(x)
         backend = self._backend(x)
 
         def one(head: Heads) -> Array:
@@ -101,23 +102,26 @@ class AttentionSystem(System):
         )
 
     def velocity(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """The tangential part of the drift."""
+        x = as_floats(x)
         if isinstance(self.space, Sphere) and self.heads.isotropic and self.mask is None:
             return self.space.project(x, self._summed(t, x, masses, tangential=True))
         return self.space.project(x, self.drift(t, x, masses))
 
     def layer(
-        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+        self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """The residual step with the full update, then retraction."""
+        x = as_floats(x)
         return self.space.retract(x + dt * self.drift(k * dt, x, masses))
 
     def attention(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "*heads n n"]:
         """The weights A_ij that multiply V x_j; with several heads one matrix for each."""
+        x = as_floats(x)
 
         def one(head: Heads) -> Array:
             return attention_weights(
@@ -132,7 +136,7 @@ class AttentionSystem(System):
         return self.heads.at(t, x.dtype).each(one)
 
     def error_bound(
-        self, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, ""] | None:
         """A bound on the error of each mean, where sums are expanded in harmonics.
 
@@ -143,6 +147,7 @@ class AttentionSystem(System):
         >>> bool(af.SA(beta=4.0).error_bound(x) < 1e-11)
         True
         """
+        x = as_floats(x)
         backend = self._backend(x)
         if not isinstance(backend, Spectral):
             return None

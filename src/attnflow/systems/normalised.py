@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Softmax
-from attnflow.checks import is_traced, require_finite
+from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, unit_rows
 from attnflow.systems.attention import AttentionSystem
@@ -39,8 +39,9 @@ class _Normalised(AttentionSystem):
             raise InputError(f"D must be a vector (the diagonal), but its shape is {self.D.shape}.")
         require_finite(self.D, "D")
 
-    def normalise(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    def normalise(self, y: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`D y/|y|`, row by row."""
+        y = as_floats(y)
         return self.D.astype(y.dtype) * unit_rows(y)
 
     def restricted(self, basis: Float[Array, "r d"]) -> None:
@@ -80,9 +81,10 @@ class PostNorm(_Normalised, Map):
     velocity = Map.velocity
 
     def layer(
-        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+        self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """The residual step, then `D y/|y|`."""
+        x = as_floats(x)
         return self.normalise(x + dt * self.drift(k * dt, x, masses))
 
 
@@ -103,13 +105,13 @@ class PreNorm(_Normalised):
     source: ClassVar[str] = "[P] §2.2, pre-norm"
 
     def drift(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """The drift at the normalised tokens."""
         return super().drift(t, self.normalise(x), masses)
 
     def attention(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "*heads n n"]:
         """The weights at the normalised tokens."""
         return super().attention(t, self.normalise(x), masses)

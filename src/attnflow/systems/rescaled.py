@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Softmax, attend, attention_weights
 from attnflow.attention.backends import choose
-from attnflow.checks import is_traced
+from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
@@ -73,18 +73,19 @@ class RescaledAttention(AttentionSystem):
             return jnp.asarray(float(count))
         return V.sum(axis=0) if V.ndim == 3 else count * V
 
-    def to_x(self, t: Any, z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    def to_x(self, t: Any, z: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`x = e^{tV} z`, the tokens of pure attention, which overflow where V grows for long."""
-        return _exponential(t, self.total.astype(z.dtype), z)
+        return _exponential(t, self.total, z)
 
-    def to_z(self, t: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    def to_z(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`z = e^{−tV} x`."""
-        return _exponential(-t, self.total.astype(x.dtype), x)
+        return _exponential(-t, self.total, x)
 
     def velocity(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """The field (4) itself, at z = x."""
+        x = as_floats(x)
         y = self.encode(t, x)
         if self.heads.count is None:
             means = self._means(t, y, x, masses)
@@ -124,9 +125,10 @@ class RescaledAttention(AttentionSystem):
         return pushed.sum(axis=0) - self._growth(y)
 
     def layer(
-        self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+        self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """`z ← z + Δt Σ_j A_ij(R^k z) R⁻¹ V (z_j − z_i)`, `R = I + ΔtV`, [E] Remark 4."""
+        x = as_floats(x)
         total, V = self.total.astype(x.dtype), self._now(x.dtype).V
         layers = jnp.round(jnp.asarray(k)).astype(jnp.int32)
         k, dt = layers.astype(x.dtype), jnp.asarray(dt, x.dtype)
@@ -168,9 +170,10 @@ class RescaledAttention(AttentionSystem):
             )
 
     def attention(
-        self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "*heads n n"]:
         """The weights A(e^{tV} z) at z = x."""
+        x = as_floats(x)
         seen, beta = self._seen(t, self.encode(t, x))
         return self.heads.at(t, x.dtype).each(
             lambda head: attention_weights(
@@ -242,5 +245,8 @@ def _scalar_if_isotropic(V: Weight) -> Weight:
     return V
 
 
-def _exponential(t: Any, V: Float[Array, ...], x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def _exponential(t: Any, V: Float[Array, ...], x: Real[Array, "n d"]) -> Float[Array, "n d"]:
+    """`e^{tV} x`, row by row."""
+    x = as_floats(x)
+    V = V.astype(x.dtype)
     return x * jnp.exp(t * V) if V.ndim == 0 else apply(expm(t * V), x)
