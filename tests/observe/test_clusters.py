@@ -100,6 +100,14 @@ def test_masses_decide_which_is_first():
     assert clusters(x, masses=np.array([1, 1, 3])).labels.tolist() == [1, 1, 0]
 
 
+def test_a_cluster_without_mass_is_where_its_tokens_are():
+    x = np.array([[0.0], [1.0], [1.0005], [2.0], [2.0005]])
+    found = clusters(x, masses=np.array([0, 0, 0, 0, 3]))
+    assert found.labels.tolist() == [1, 2, 2, 0, 0]
+    assert found.masses.tolist() == [3, 0, 0]
+    np.testing.assert_allclose(found.centers[:, 0], [2.0005, 0.0, 1.00025], rtol=1e-15)
+
+
 def test_a_chain_is_one_cluster():
     chain = 0.9e-3 * np.arange(50.0)[:, None]
     assert clusters(chain).count == 1

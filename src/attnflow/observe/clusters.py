@@ -35,7 +35,8 @@ def clusters(
     """Group tokens that are linked by a chain of tokens, each within `tol` of the next.
 
     This rule (single linkage) does not depend on the order of the tokens. Centres are the means,
-    weighted by mass. Runs on the host: its result has no fixed shape.
+    weighted by mass; the plain means where no token of a cluster has any. Runs on the host: its
+    result has no fixed shape.
 
     >>> found = clusters(np.array([[0.0], [1.0], [1.0001]]))
     >>> found.count, found.labels.tolist(), found.masses.tolist()
@@ -55,9 +56,11 @@ def clusters(
     rank = np.empty(count, int)
     rank[order] = np.arange(count)
     labels = rank[found]
+    share = np.where(weight[found] == 0, 1.0, m)
     sums = np.zeros((count, x.shape[1]))
-    np.add.at(sums, labels, m[:, None] * x)
-    return Clusters(count, labels, sums / weight[order, None], weight[order])
+    np.add.at(sums, labels, share[:, None] * x)
+    centers = sums / np.bincount(labels, share)[:, None]
+    return Clusters(count, labels, centers, weight[order])
 
 
 def _linked(tree: cKDTree, tol: float | int) -> np.ndarray:
