@@ -156,6 +156,12 @@ def test_perron_entries_are_uniform_and_positive():
     assert np.all(leading.imag == 0)
 
 
+@pytest.mark.parametrize("scale", [-1.0, 0, np.nan, np.inf])
+def test_the_scale_of_positive_entries_is_positive(scale):
+    with pytest.raises(InputError, match=r"^scale must be a finite number above 0"):
+        weights.perron(3, scale=scale, seed=0)
+
+
 def test_perron_entries_are_positive_in_single_precision():
     seed_of_a_draw_with_a_zero = 4
     with jax.enable_x64(False):

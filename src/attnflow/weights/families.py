@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, Num
 
-from attnflow.checks import require_count, require_finite
+from attnflow.checks import require_count, require_finite, require_positive
 from attnflow.errors import InputError
 from attnflow.randomness import AnyKey, as_key
 
@@ -170,6 +170,7 @@ def perron(
     >>> bool((perron(5, seed=0) > 0).all())
     True
     """
+    require_positive(scale, "scale")
     shape = _shape(heads, d, d)
     tiny = float(jnp.finfo(jnp.result_type(float)).tiny)
     return scale * jax.random.uniform(as_key(seed, key), shape, dtype=float, minval=tiny)
