@@ -43,8 +43,16 @@ def _means(task: Task) -> Float[Array, "n d"]:
     numerator = task.numerator(task.q, jnp.arange(len(task.q)))
     denominator = task.denominator(numerator.sum(axis=1))
     if task.tangential:
-        numerator = jnp.where(jnp.eye(len(task.q), dtype=bool), 0, numerator)
+        numerator = _without_own(numerator, task.kind.bounded)
     return (numerator @ task.v) / denominator[:, None]
+
+
+def _without_own(numerator: Float[Array, "n n"], bounded: bool) -> Float[Array, "n n"]:
+    """With zeros on the diagonal: by a product, which compiles to less, where nothing is infinite."""
+    n = len(numerator)
+    if bounded:
+        return numerator * (1 - jnp.eye(n, dtype=numerator.dtype))
+    return jnp.where(jnp.eye(n, dtype=bool), 0, numerator)
 
 
 @jax.custom_jvp

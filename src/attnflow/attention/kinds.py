@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -12,6 +13,9 @@ from jaxtyping import Array, Float
 
 class Kind(eqx.Module):
     """Weights `A_ij = numerator_ij / denominator_i` from complete rows of scores."""
+
+    bounded: ClassVar[bool]
+    """Whether numerators are at most the masses, and so never infinite."""
 
     @abc.abstractmethod
     def numerator(
@@ -43,6 +47,8 @@ class Softmax(Kind):
     nothing to attend to has weights 0.
     """
 
+    bounded: ClassVar[bool] = True
+
     def numerator(
         self,
         scores: Float[Array, "q n"],
@@ -71,6 +77,8 @@ class Softmax(Kind):
 
 class Unnormalised(Kind):
     """`A_ij = m_j e^{s_ij} / Σ_k m_k`: USA divides by n (by the total mass), under a mask too."""
+
+    bounded: ClassVar[bool] = False
 
     def numerator(
         self,
