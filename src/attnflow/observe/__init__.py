@@ -4,6 +4,7 @@ from attnflow.observe.attention import attention, boolean_distance, entropy, ran
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.collapse import NeuralCollapse, neural_collapse
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
+from attnflow.observe.counts import cluster_count, pairs_clustered
 from attnflow.observe.designs import InnerProducts, design_strength, inner_products
 from attnflow.observe.energy import energy, energy_rate
 from attnflow.observe.hessian import gradient, hessian, saddle_index
@@ -33,6 +34,7 @@ __all__ = [
     "Rate",
     "attention",
     "boolean_distance",
+    "cluster_count",
     "cluster_history",
     "clusters",
     "design_strength",
@@ -58,6 +60,7 @@ __all__ = [
     "order_parameter",
     "overlap_histogram",
     "overlaps",
+    "pairs_clustered",
     "rank",
     "saddle_index",
     "span_dimension",
