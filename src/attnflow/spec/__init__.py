@@ -1,7 +1,16 @@
 """TOML ↔ runs: what a spec may say, and the system, start, times and method that it names."""
 
 from attnflow.spec.model import RunSpec
-from attnflow.spec.read import default_spec, read_spec
+from attnflow.spec.read import default_spec, parse_sweep, read_spec, read_sweep
+from attnflow.spec.sweep import SweepSpec
 from attnflow.spec.write import write_spec
 
-__all__ = ["RunSpec", "default_spec", "read_spec", "write_spec"]
+__all__ = [
+    "RunSpec",
+    "SweepSpec",
+    "default_spec",
+    "parse_sweep",
+    "read_spec",
+    "read_sweep",
+    "write_spec",
+]

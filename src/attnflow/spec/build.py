@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -79,6 +80,28 @@ def weight(where: str, value: Any, d: int, key: Array) -> Weight:
         return Redrawn(_draw(draw, d), every=value["every"], key=key)
     except InputError as error:
         raise _at(where, error) from None
+
+
+def is_scores(value: Any) -> bool:
+    """Whether a weight is given as that of the scores: `V = { family = "scores" }` is V = QᵀK."""
+    return isinstance(value, dict) and value.get("family") == "scores"
+
+
+def scores_matrix(table: dict[str, Any], Q: Any, K: Any) -> Array:
+    """`scale · QᵀK` for a table such as `{ family = "scores", scale = 0.1 }`."""
+    parameters = {k: v for k, v in table.items() if k != "family"}
+    for name, W in (("Q", Q), ("K", K)):
+        if callable(W) or isinstance(W, float):
+            raise InputError(f"system.V: scores need {name} to be a matrix that does not change.")
+    if Q is None and K is None:
+        raise InputError("system.V: scores need Q or K.")
+
+    def scores(scale: Any = 1.0) -> Array:
+        if Q is None or K is None:
+            return scale * jnp.asarray(K if Q is None else jnp.asarray(Q).mT)
+        return scale * (jnp.asarray(Q).mT @ jnp.asarray(K))
+
+    return named("system.V", "scores", {"scores": scores}, parameters, {})
 
 
 def _draw(draw: Callable[..., Any], d: int) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from attnflow import initial
 from attnflow.errors import InputError
 from attnflow.simulate import METHODS, Method
-from attnflow.spec.build import named, weight
+from attnflow.spec.build import is_scores, named, scores_matrix, weight
 from attnflow.systems import SYSTEMS, System
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -92,13 +92,16 @@ class RunSpec(BaseModel):
 
     def build(self) -> Run:
         """The system, start, times and method that this spec names."""
-        x0 = self._start()
-        return Run(self._system(x0.shape[-1]), x0, self.times.build(), self._method())
+        system, x0 = self.draw(jax.random.key(self.seed))
+        return Run(system, x0, self.times.build(), self.build_method())
 
-    def _key(self, purpose: int) -> Array:
-        return jax.random.fold_in(jax.random.key(self.seed), purpose)
+    def draw(self, key: Array) -> tuple[System, Array]:
+        """The system and the start, with all that is random drawn from the key; works under jit."""
+        start, *weights = (jax.random.fold_in(key, purpose) for purpose in range(4))
+        x0 = self._start(start)
+        return self._system(x0.shape[-1], weights), x0
 
-    def _start(self) -> Array:
+    def _start(self, key: Array) -> Array:
         if self.start.tokens is not None:
             if extra := self.start.parameters():
                 raise InputError(
@@ -108,20 +111,23 @@ class RunSpec(BaseModel):
             if len(lengths) != 1:
                 raise InputError("start.tokens: all tokens must have as many entries.")
             return jnp.asarray(self.start.tokens, dtype=self.dtype)
-        given = {"key": self._key(0), "dtype": np.dtype(self.dtype)}
+        given = {"key": key, "dtype": np.dtype(self.dtype)}
         return named("start", self.start.name, initial.STARTS, self.start.parameters(), given)
 
-    def _system(self, d: int) -> System:
+    def _system(self, d: int, keys: list[Array]) -> System:
         parameters = self.system.parameters()
-        for purpose, name in enumerate(("Q", "K", "V"), start=1):
+        scores = parameters.pop("V") if is_scores(parameters.get("V")) else None
+        for name, key in zip(("Q", "K", "V"), keys, strict=True):
             if name in parameters:
-                where = f"system.{name}"
-                parameters[name] = weight(where, parameters[name], d, self._key(purpose))
+                parameters[name] = weight(f"system.{name}", parameters[name], d, key)
+        if scores is not None:
+            parameters["V"] = scores_matrix(scores, parameters.get("Q"), parameters.get("K"))
         if "D" in parameters:
             parameters["D"] = np.asarray(parameters["D"], dtype=float)
         return named("system", self.system.name, SYSTEMS, parameters, {})
 
-    def _method(self) -> Method | None:
+    def build_method(self) -> Method | None:
+        """The method that this spec names, if it does."""
         if self.method is None:
             return None
         return named("method", self.method.name, METHODS, self.method.parameters(), {})

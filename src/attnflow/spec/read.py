@@ -5,19 +5,29 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from attnflow.errors import InputError, unknown
 from attnflow.spec.model import RunSpec, Times
+from attnflow.spec.sweep import KINDS, Range, SweepSpec
 
+Spec = TypeVar("Spec", bound=RunSpec)
 LARGEST = 16 * 2**20
 
 
 def read_spec(path: str | os.PathLike[str]) -> RunSpec:
     """The run that a TOML file describes."""
-    path = Path(path)
+    return _read(Path(path), RunSpec)
+
+
+def read_sweep(path: str | os.PathLike[str]) -> SweepSpec:
+    """The sweep that a TOML file describes."""
+    return _read(Path(path), SweepSpec)
+
+
+def _read(path: Path, model: type[Spec]) -> Spec:
     try:
         if path.stat().st_size > LARGEST:
             raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, which no spec is.")
@@ -31,7 +41,7 @@ def read_spec(path: str | os.PathLike[str]) -> RunSpec:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     try:
-        return parse_spec(data)
+        return _parse(data, model)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -44,10 +54,26 @@ def parse_spec(data: dict[str, Any]) -> RunSpec:
     >>> spec.build().system
     SA(beta=4)
     """
+    return _parse(data, RunSpec)
+
+
+def parse_sweep(data: dict[str, Any]) -> SweepSpec:
+    """The sweep that a dictionary describes.
+
+    >>> spec = parse_sweep({"system": {"name": "SA"}, "start": {"n": 8, "d": 3},
+    ...                     "times": {"stop": 5.0}, "axes": {"beta": [1.0, 4.0]},
+    ...                     "keep": {"E": {"observable": "energy"}}})
+    >>> spec.cell({"beta": 4.0}).build().system
+    SA(beta=4)
+    """
+    return _parse(data, SweepSpec)
+
+
+def _parse(data: dict[str, Any], model: type[Spec]) -> Spec:
     try:
-        return RunSpec.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        raise InputError("; ".join(_sentence(e) for e in error.errors())) from None
+        raise InputError("; ".join(_sentence(e, model) for e in error.errors())) from None
 
 
 def default_spec() -> RunSpec:
@@ -63,17 +89,18 @@ def default_spec() -> RunSpec:
     )
 
 
-def _sentence(error: Any) -> str:
-    place = [str(part) for part in error["loc"]]
+def _sentence(error: Any, model: type[BaseModel]) -> str:
+    place = [str(part) for part in error["loc"] if part not in KINDS]
     where = ".".join(place) or "the spec"
     if error["type"] == "extra_forbidden":
-        model: type[BaseModel] = Times if place[:-1] == ["times"] else RunSpec
-        return f"{where}: {unknown('field', place[-1], model.model_fields)}"
+        tables: dict[str, type[BaseModel]] = {"times": Times, "axes": Range}
+        known = tables.get(place[0], model) if len(place) > 1 else model
+        return f"{where}: {unknown('field', place[-1], known.model_fields)}"
     if error["type"] == "missing":
         return f"{where}: missing"
     if error["type"] == "literal_error":
-        known = [choice.strip("'") for choice in error["ctx"]["expected"].split(" or ")]
-        return f"{where}: {unknown('value', error['input'], known)}"
+        choices = [choice.strip("'") for choice in error["ctx"]["expected"].split(" or ")]
+        return f"{where}: {unknown('value', error['input'], choices)}"
     message = error["msg"].removeprefix("Value error, ")
     given = "" if isinstance(error["input"], (dict, list)) else f" (it is {error['input']!r})"
     return f"{where}: {message[0].lower()}{message[1:]}{given}"

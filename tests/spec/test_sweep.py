@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+
+from attnflow.errors import InputError
+from attnflow.spec import parse_sweep, read_sweep
+
+BASE = {
+    "system": {"name": "SA", "V": {"family": "ginibre"}},
+    "start": {"name": "sphere", "n": 4, "d": 2},
+    "times": {"stop": 2.0, "count": 3},
+    "axes": {"beta": [1.0]},
+    "keep": {"E": {"observable": "energy"}},
+}
+
+
+def test_values_of_axes():
+    axes = {
+        "beta": {"start": 1.0, "stop": 100.0, "count": 3, "spacing": "log"},
+        "d": [2, 3],
+        "ensemble": {
+            "cases": {"plain": {"system.V": 1.0}, "Wigner": {"system.V.family": "wigner"}}
+        },
+    }
+    spec = parse_sweep(BASE | {"axes": axes})
+    assert np.allclose(spec.values("beta"), [1, 10, 100])
+    assert spec.values("d") == [2, 3]
+    assert spec.values("ensemble") == ["plain", "Wigner"]
+
+
+def test_a_cell_is_the_run_with_its_values():
+    axes = {
+        "beta": [1.0, 3.0],
+        "d": [2, 5],
+        "system.V.family": ["ginibre", "goe"],
+        "times": {"cases": {"twice": {"start.n": 8, "system.name": "USA"}}},
+    }
+    spec = parse_sweep(BASE | {"axes": axes})
+    run = spec.cell({"beta": 3.0, "d": 5, "system.V.family": "goe", "times": "twice"}).build()
+    assert type(run.system).__name__ == "USA"
+    assert float(run.system.beta) == 3.0
+    assert run.x0.shape == (8, 5)
+    V = np.asarray(run.system.heads.V)
+    assert V.shape == (5, 5)
+    assert (V == V.T).all()
+    assert spec.start.parameters() == {"n": 4, "d": 2}, "the spec itself stays as it is"
+
+
+def test_a_cell_draws_what_its_run_draws():
+    spec = parse_sweep(BASE)
+    alone = spec.model_copy(update={"system": spec.system})
+    assert (spec.cell({"beta": 1.0}).build().x0 == alone.cell({"beta": 1.0}).build().x0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"axes": {"temperature": [1.0]}}, "axes.temperature: 'temperature' must say where"),
+        ({"axes": {"beta": []}}, "axes.beta"),
+        ({"axes": {"beta": {"start": 0, "stop": 1}}}, "axes.beta.count: missing"),
+        ({"axes": {"beta": {"start": 0, "stop": 1, "cuont": 2}}}, "did you mean 'count'"),
+        (
+            {"axes": {"beta": {"start": 0, "stop": 1, "count": 3, "spacing": "log"}}},
+            "a log spacing needs start and stop above 0",
+        ),
+        ({"axes": {"x": {"cases": {"a": {"V": 1}}}}}, "axes.x: 'V' must say where it belongs"),
+        ({"keep": {}}, "keep"),
+        ({"keep": {"time": {"observable": "energy"}}}, "keep.time: choose another name"),
+        ({"keep": {"E": {"observable": "energy", "quantiles": [2.0]}}}, "keep.E.quantiles.0"),
+        ({"realisations": 0}, "realisations"),
+        ({"realizations": 3}, "did you mean 'realisations'"),
+    ],
+)
+def test_what_is_wrong_is_named(change, said):
+    with pytest.raises(InputError) as error:
+        parse_sweep(BASE | change)
+    assert said in str(error.value)
+
+
+def test_axes_of_what_is_not_there():
+    spec = parse_sweep(BASE | {"axes": {"method.rtol": [1e-3]}})
+    with pytest.raises(InputError, match=r"there is no \[method\]"):
+        spec.cell({"method.rtol": 1e-3})
+    spec = parse_sweep(BASE | {"axes": {"system.K.scale": [1e-3]}})
+    with pytest.raises(InputError, match=r"axes.system.K.scale: K is no table"):
+        spec.cell({"system.K.scale": 1e-3})
+
+
+def test_values_from_the_scores():
+    ginibre = {"family": "ginibre"}
+    system = {"name": "SA", "beta": 1.0, "Q": ginibre, "K": ginibre}
+    spec = parse_sweep(BASE | {"system": system | {"V": {"family": "scores", "scale": 0.5}}})
+    heads = spec.cell({"beta": 1.0}).build().system.heads
+    assert np.allclose(heads.V, 0.5 * np.asarray(heads.Q).T @ np.asarray(heads.K))
+    only = {"name": "SA", "beta": 1.0, "K": ginibre, "V": {"family": "scores"}}
+    heads = parse_sweep(BASE | {"system": only}).cell({"beta": 1.0}).build().system.heads
+    assert (heads.V == heads.K).all()
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ({"V": {"family": "scores"}}, "scores need Q or K"),
+        ({"K": 2.0, "V": {"family": "scores"}}, "K to be a matrix"),
+        ({"K": {"family": "goe"}, "V": {"family": "scores", "sacle": 1.0}}, "sacle"),
+    ],
+)
+def test_scores_that_are_not_there(system, said):
+    spec = parse_sweep(BASE | {"system": {"name": "SA", "beta": 1.0} | system})
+    with pytest.raises(InputError) as error:
+        spec.cell({"beta": 1.0}).build()
+    assert said in str(error.value)
+
+
+def test_a_run_is_no_sweep(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('[system]\nname = "SA"\n[start]\nn = 4\nd = 2\n[times]\nstop = 1.0\n')
+    with pytest.raises(InputError, match=r"axes: missing; keep: missing"):
+        read_sweep(file)
