@@ -2,7 +2,16 @@
 
 from attnflow.plot.animation import animate
 from attnflow.plot.overview import overview
+from attnflow.plot.phase import Curve, phase_diagram, sweep_diagram
 from attnflow.plot.style import style
 from attnflow.plot.tokens import Stage
 
-__all__ = ["Stage", "animate", "overview", "style"]
+__all__ = [
+    "Curve",
+    "Stage",
+    "animate",
+    "overview",
+    "phase_diagram",
+    "style",
+    "sweep_diagram",
+]

@@ -1,0 +1,169 @@
+"""Phase diagrams: a kept number over time and one axis, a panel for each value of the others."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnflow.errors import InputError, unknown
+from attnflow.plot.style import INK, PALETTE, style
+from attnflow.theory import transition_time
+
+if TYPE_CHECKING:
+    import xarray
+
+matplotlib.use("Agg", force=False)
+
+COLUMNS = 3
+MOST_PANELS = 24
+SYMBOLS = {"beta": r"$\beta$", "time": "time $t$", "n": "$n$", "d": "$d$"}
+
+
+class Curve(NamedTuple):
+    """The curve (6.12), γ_β(t) = 1 − δ for n tokens, of SA or of USA."""
+
+    n: int
+    delta: float
+    normalised: bool = True
+
+
+def phase_diagram(
+    data: xarray.Dataset,
+    variable: str,
+    *,
+    across: str = "beta",
+    curve: Curve | None = None,
+    counts: str | None = None,
+    title: str | None = None,
+    path: Path | None = None,
+) -> Figure:
+    """Draw `variable` over (time, `across`); the other axes of the sweep are panels.
+
+    `curve` adds the time (6.12) at which orthogonal tokens have the cosine 1 − δ; `counts` names
+    a kept number of clusters, whose contours are drawn at 1½, 2½, ….
+    """
+    others = _others(data, variable, across)
+    cells = list(itertools.product(*(range(data.sizes[d]) for d in others)))
+    if len(cells) > MOST_PANELS:
+        raise InputError(f"the picture would have {len(cells)} panels: select fewer values first.")
+    columns = min(COLUMNS, len(cells)) if len(cells) != 4 else 2
+    rows = math.ceil(len(cells) / columns)
+    with style():
+        figure = Figure(figsize=(3.1 * columns + 1.2, 2.6 * rows + 0.5), layout="constrained")
+        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+        limits = _limits(data[variable].values)
+        image: Any = None
+        for ax, cell in zip(axes.flat, cells, strict=False):
+            chosen = data.isel(dict(zip(others, cell, strict=True)))
+            image = _panel(ax, chosen, variable, across, limits)
+            _overlay(ax, chosen, across, curve, counts)
+            ax.set_title(", ".join(_said(d, chosen[d].item()) for d in others))
+        for ax in axes.flat[len(cells) :]:
+            ax.set_visible(False)
+        figure.supxlabel(SYMBOLS["time"], fontsize=11)
+        figure.supylabel(SYMBOLS.get(across, across), fontsize=11)
+        label = data[variable].attrs.get("long_name", variable)
+        figure.colorbar(image, ax=axes, label=label, shrink=0.8)
+        if title:
+            figure.suptitle(title)
+        if path is not None:
+            figure.savefig(path)
+    return figure
+
+
+def sweep_diagram(data: xarray.Dataset, path: Path | None = None) -> Figure:
+    """The phase diagram of a store: its first number, with what its spec says belongs to it.
+
+    The curve (6.12) where pairs of SA or USA without matrices are counted, and the contours of a
+    number of clusters where one is kept.
+    """
+    spec = json.loads(data.attrs["spec"])
+    across = next((a for a in spec["axes"] if _is_line(data, a)), None)
+    if across is None:
+        raise InputError("there is no axis of two numbers or more to draw the sweep along.")
+    across = "beta" if "beta" in spec["axes"] and _is_line(data, "beta") else across
+    numbers = [k for k in spec["keep"] if set(data[k].dims) == {*spec["axes"], "time"}]
+    if not numbers:
+        raise InputError("nothing that was kept is one number for each time.")
+    counts = [k for k in numbers if spec["keep"][k]["observable"] == "cluster_count"]
+    drawn = next((k for k in numbers if k not in counts), numbers[0])
+    return phase_diagram(
+        data,
+        drawn,
+        across=across,
+        curve=_curve(spec, drawn) if across == "beta" else None,
+        counts=counts[0] if counts and counts[0] != drawn else None,
+        title=spec.get("title"),
+        path=path,
+    )
+
+
+def _is_line(data: xarray.Dataset, axis: str) -> bool:
+    return data.sizes[axis] > 1 and np.issubdtype(data[axis].dtype, np.number)
+
+
+def _curve(spec: dict[str, Any], drawn: str) -> Curve | None:
+    keep, system, start = spec["keep"][drawn], spec["system"], spec["start"]
+    plain = system["name"] in ("SA", "USA") and not {"Q", "K", "V", "mask"} & set(system)
+    varied = [a for a in spec["axes"] if a not in ("beta", "d")]
+    if keep["observable"] != "pairs_clustered" or not plain or varied or "n" not in start:
+        return None
+    return Curve(start["n"], keep.get("delta", 1e-3), system["name"] == "SA")
+
+
+def _others(data: xarray.Dataset, variable: str, across: str) -> list[Any]:
+    if variable not in data:
+        raise unknown("variable", variable, map(str, data.data_vars))
+    dims = data[variable].dims
+    if across not in dims or "time" not in dims:
+        raise InputError(f"{variable} must vary along time and {across}; it has {dims}.")
+    return [d for d in dims if d not in ("time", across)]
+
+
+def _limits(values: np.ndarray) -> tuple[float, float]:
+    """[0, 1] for fractions, and otherwise what the values span."""
+    if not np.isfinite(values).any():
+        raise InputError("nothing of the sweep is done yet.")
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+
+
+def _panel(
+    ax: Axes, data: xarray.Dataset, variable: str, across: str, limits: tuple[float, float]
+) -> Any:
+    t, y = data["time"].values, data[across].values
+    values = data[variable].transpose(across, "time").values
+    low, high = limits
+    ax.set(xlim=(t[0], t[-1]), ylim=(y.min(), y.max()))
+    return ax.pcolormesh(
+        t, y, values, cmap="Blues", shading="nearest", rasterized=True, vmin=low, vmax=high
+    )
+
+
+def _overlay(
+    ax: Axes, data: xarray.Dataset, across: str, curve: Curve | None, counts: str | None
+) -> None:
+    t, y = data["time"].values, data[across].values
+    if counts is not None:
+        number = data[counts].transpose(across, "time").values
+        levels = np.arange(1.5, min(6.0, np.nanmax(number)), 1.0)
+        if len(levels) and np.nanmin(number) < levels[-1]:
+            lines = ax.contour(t, y, number, levels=levels, colors=INK, linewidths=0.7)
+            ax.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=7)
+    if curve is not None:
+        times = transition_time(y, curve.n, curve.delta, curve.normalised)
+        ax.plot(times, y, color=PALETTE[1], lw=1.4)
+
+
+def _said(name: Any, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{SYMBOLS.get(name, name)} $= {value:g}$"

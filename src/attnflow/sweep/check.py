@@ -1,0 +1,91 @@
+"""What is wrong with a sweep is said before any of it runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from attnflow.checks import require_memory
+from attnflow.errors import InputError
+from attnflow.simulate import inputs
+from attnflow.spec.sweep import SweepSpec
+from attnflow.sweep.grid import Grid
+from attnflow.sweep.tile import Computer
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def check(spec: SweepSpec) -> Shapes:
+    """The shape of every observable at one time, after a cell of each kind was built and checked.
+
+    Along an axis that compiles nothing new the smallest and the largest value are checked too.
+    """
+    computer = Computer(spec)
+    found: Shapes = {}
+    for cell in _samples(computer.grid):
+        values = computer.grid.values(cell)
+        try:
+            _check_cell(spec, values)
+            shapes = _shapes(computer, cell)
+        except InputError as error:
+            raise InputError(f"at {described(values)}: {error}" if values else str(error)) from None
+        for name, shape in shapes.items():
+            if found.setdefault(name, shape) != shape:
+                raise InputError(
+                    f"keep.{name}: its shape is {found[name]} in one cell and {shape} at "
+                    f"{described(values)}. Keep something that has one shape."
+                )
+    _check_memory(computer, found)
+    return found
+
+
+def described(values: dict[str, Any]) -> str:
+    """The values of the axes at a cell, for people.
+
+    >>> described({"beta": 0.1, "d": 8})
+    'beta = 0.1, d = 8'
+    """
+    said = (f"{v:g}" if isinstance(v, float) else str(v) for v in values.values())
+    return ", ".join(f"{name} = {value}" for name, value in zip(values, said, strict=True))
+
+
+def _samples(grid: Grid) -> Iterator[tuple[int, ...]]:
+    yield from grid.kinds()
+    first = tuple(0 for _ in grid.axes)
+    for k, axis in enumerate(grid.axes):
+        if axis.traced:
+            for i in {int(np.argmin(axis.values)), int(np.argmax(axis.values))} - {0}:
+                yield (*first[:k], i, *first[k + 1 :])
+
+
+def _check_cell(spec: SweepSpec, values: dict[str, Any]) -> None:
+    run = spec.cell(values).build()
+    method = inputs.check_method(run.method, run.system)
+    x = inputs.check_start(run.system, run.x0)
+    inputs.check_times(run.ts, x.dtype)
+    method.check(run.system, np.asarray(run.ts, dtype=float))
+    inputs.check_memory(run.system, x, len(run.ts), False)
+
+
+def _shapes(computer: Computer, cell: tuple[int, ...]) -> Shapes:
+    try:
+        return computer.shapes(cell)
+    except jax.errors.JAXTypeError as error:
+        said = str(error).splitlines()[0]
+        raise InputError(f"an axis or an observable needs values on the host: {said}") from None
+    except (AttributeError, TypeError) as error:
+        raise InputError(f"an observable does not fit the system: {error}") from None
+
+
+def _check_memory(computer: Computer, shapes: Shapes) -> None:
+    """The values of all realisations of a block are held until they are reduced."""
+    spec, grid = computer.spec, computer.grid
+    runs = spec.realisations * math.prod(grid.block)
+    numbers = sum(math.prod(shape) for shape in shapes.values())
+    needed = 16 * runs * len(spec.times.build()) * numbers
+    remedy = "take fewer realisations or times, or keep less"
+    require_memory(needed, "the values of a block of cells", remedy)

@@ -1,0 +1,65 @@
+"""How the sweep of a store stands, from the store alone."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attnflow.sweep.store import Store
+
+RECENT = 50
+"""The rate is that of so many blocks, the last ones."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a sweep is, whether a process is at it, and how fast it went."""
+
+    store: str
+    title: str
+    cells: int
+    done: int
+    realisations: int
+    running: bool
+    cells_per_second: float | None
+    seconds_left: float | None
+    seconds_since_last: float | None
+    failures: list[dict[str, Any]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return self.done == self.cells
+
+
+def status(store: str | os.PathLike[str]) -> Status:
+    """How the sweep of a store stands, be it running, stopped or dead.
+
+    A sweep that keeps its store locked is running, whichever process it is.
+    """
+    place = Store.open(Path(store))
+    done = sum(block.size for block in place.done())
+    written = place.written()
+    rate = _rate(written[-RECENT:], place.grid.cells / len(place.grid))
+    left = place.grid.cells - done
+    return Status(
+        store=str(store),
+        title=place.spec.title or "",
+        cells=place.grid.cells,
+        done=done,
+        realisations=place.spec.realisations,
+        running=place.being_written,
+        cells_per_second=rate,
+        seconds_left=left / rate if rate and left else None,
+        seconds_since_last=time.time() - written[-1] if written else None,
+        failures=place.failures(),
+    )
+
+
+def _rate(written: list[float], cells_each: float) -> float | None:
+    if len(written) < 2 or written[-1] == written[0]:
+        return None
+    return cells_each * (len(written) - 1) / (written[-1] - written[0])

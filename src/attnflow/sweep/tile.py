@@ -1,0 +1,141 @@
+"""The compiled call of a sweep: a fixed number of runs, side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int, Key
+
+from attnflow.simulate import inputs
+from attnflow.simulate.solve import Problem
+from attnflow.spec.model import RunSpec
+from attnflow.spec.sweep import SweepSpec
+from attnflow.sweep.grid import Block, Grid
+from attnflow.sweep.observables import bind
+from attnflow.systems import System
+
+Cell = tuple[int, ...]
+
+
+class Tile(NamedTuple):
+    """A compiled call `run(values, keys)` of `size` rows."""
+
+    run: Callable[[Any, Any], tuple[dict[str, Array], Array]]
+    size: int
+
+
+class Computer:
+    """Computes blocks of a sweep. What it compiled for a block serves every block like it."""
+
+    def __init__(self, spec: SweepSpec):
+        self.spec, self.grid = spec, Grid.of(spec)
+        self.keep = {
+            name: bind(name, kept.observable, kept.parameters()) for name, kept in spec.keep.items()
+        }
+        self._tiles: dict[Cell, Tile] = {}
+        self._locks: defaultdict[Cell, threading.Lock] = defaultdict(threading.Lock)
+
+    def values(self, block: Block) -> dict[str, np.ndarray]:
+        """Of every observable its values (*block, realisations, T, …), and which runs ended."""
+        cells = block.cells()
+        count = self.spec.realisations
+        numbers = np.array([self.grid.index(cell) for cell in cells])
+        traced = np.array([self._traced(cell) for cell in cells], dtype=float)
+        rows = np.repeat(np.arange(len(cells)), count)
+        each = np.tile(np.arange(count), len(cells))
+        run, size = self._tile(self.grid.kind(cells[0]))
+        parts = []
+        for first in range(0, len(rows), size):
+            take = np.arange(first, first + size) % len(rows)
+            keys = run_keys(self.spec.seed, numbers[rows[take]], each[take])
+            parts.append(jax.tree.map(np.asarray, run(traced[rows[take]], keys)))
+        kept, ended = jax.tree.map(lambda *a: np.concatenate(a)[: len(rows)], *parts)
+        shape = (*block.shape, count)
+        shaped = {name: v.reshape(*shape, *v.shape[1:]) for name, v in kept.items()}
+        return shaped | {"ended": ended.reshape(shape)}
+
+    def shapes(self, cell: Cell) -> dict[str, tuple[int, ...]]:
+        """The shape of every observable at one time in cells like this one."""
+        run = self.spec.cell(self.grid.values(cell))
+
+        def kept(key: Array) -> dict[str, Array]:
+            system, x0 = self._draw(run, key)
+            return self._observe(self.spec.times.build()[0], x0, system)
+
+        found = jax.eval_shape(kept, jax.eval_shape(jax.random.key, 0))
+        return {name: value.shape for name, value in found.items()}
+
+    def _traced(self, cell: Cell) -> list[Any]:
+        pairs = zip(self.grid.axes, cell, strict=True)
+        return [axis.values[i] for axis, i in pairs if axis.traced]
+
+    def _tile(self, kind: Cell) -> Tile:
+        """The compiled runs of a kind of cells; threads that want the same one wait for it."""
+        with self._locks[kind]:
+            if kind not in self._tiles:
+                self._tiles[kind] = self._compile(kind)
+            return self._tiles[kind]
+
+    def _compile(self, kind: Cell) -> Tile:
+        names = [axis.name for axis in self.grid.axes if axis.traced]
+        usual = self.grid.values(kind)
+
+        def one(values: Array, key: Array) -> tuple[dict[str, Array], Array]:
+            run = self.spec.cell(usual | dict(zip(names, values, strict=True)))
+            return self._run(run, key)
+
+        key = jax.eval_shape(jax.random.key, 0)
+        _, x0 = jax.eval_shape(lambda key: self._draw(self.spec.cell(usual), key), key)
+        size = self.grid.tile(x0.shape)
+        rows = jax.ShapeDtypeStruct((size, len(names)), float)
+        keys = jax.ShapeDtypeStruct((size,), key.dtype)
+        return Tile(jax.jit(jax.vmap(one)).lower(rows, keys).compile(), size)
+
+    def _run(self, run: RunSpec, key: Array) -> tuple[dict[str, Array], Array]:
+        """What is kept of a run, NaN after it failed, and whether it reached the last time."""
+        system, x0 = self._draw(run, key)
+        method = inputs.check_method(run.build_method(), system)
+
+        def save(t: Any, x: Array) -> dict[str, Array]:
+            return self._observe(t, x, system)
+
+        ts = jnp.asarray(run.times.build(), x0.dtype)
+        problem = Problem(system, method, ts, save)
+        at = problem.advance(
+            problem.begin(system.space.admit(x0), None),
+            method.steps_limit(ts),
+            diffrax.ForwardMode(),
+            diffrax.NoProgressMeter(),
+        )
+        return at.kept, at.t >= ts[-1]
+
+    def _draw(self, run: RunSpec, key: Array) -> tuple[System, Array]:
+        """The system, in the precision of the run, and the start."""
+        system, x0 = run.draw(key)
+
+        def precise(leaf: Any) -> Any:
+            return leaf.astype(x0.dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+        return jax.tree.map(precise, system), x0
+
+    def _observe(self, t: Any, x: Any, system: System) -> dict[str, Array]:
+        return {name: keep(t, x, system) for name, keep in self.keep.items()}
+
+
+@jax.jit
+@partial(jax.vmap, in_axes=(None, 0, 0))
+def run_keys(seed: Int[Array, ""], cell: Int[Array, ""], number: Int[Array, ""]) -> Key[Array, ""]:
+    """The key of a realisation of a cell, for arrays of them: from these three numbers alone.
+
+    >>> run_keys(0, np.array([7, 7]), np.array([0, 1])).shape
+    (2,)
+    """
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), cell), number)

@@ -1,0 +1,99 @@
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from attnflow.errors import InputError
+from attnflow.sweep import engine as module
+from attnflow.sweep.engine import Engine, engine, results
+
+
+class Watched(ThreadPoolExecutor):
+    """Counts the tasks that it holds."""
+
+    held = most = 0
+
+    def submit(self, *args):
+        future = super().submit(*args)
+        self.held += 1
+        self.most = max(self.most, self.held)
+        future.add_done_callback(self.leave)
+        return future
+
+    def leave(self, future):
+        self.held -= 1
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    monkeypatch.setattr(module, "compute", lambda spec, number: {"block": number})
+
+
+def test_few_blocks_are_in_flight(counted):
+    pool = Watched(2)
+    found = list(results(Engine(pool, 3), "", range(500)))
+    assert sorted(number for number, _ in found) == list(range(500))
+    assert all(result == {"block": number} for number, result in found)
+    assert pool.most <= 3
+
+
+def test_numbers_are_drawn_as_they_are_needed(counted):
+    taken = []
+
+    def numbers():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    stream = results(Engine(ThreadPoolExecutor(1), 2), "", numbers())
+    next(stream)
+    assert len(taken) <= 3
+    stream.close()
+
+
+def test_a_failure_does_not_stop_the_rest(monkeypatch):
+    def compute(spec, number):
+        return 1 // (number - 3)
+
+    monkeypatch.setattr(module, "compute", compute)
+    found = dict(results(Engine(ThreadPoolExecutor(2), 2), "", range(6)))
+    assert isinstance(found.pop(3), ZeroDivisionError)
+    assert len(found) == 5
+
+
+class Interrupting:
+    """An executor during whose third task Ctrl-C is pressed."""
+
+    def submit(self, fn, spec, number):
+        future = Future()
+        future.set_result({"block": number})
+        return future
+
+
+def test_interruption_keeps_what_is_in_flight(monkeypatch):
+    calls = []
+
+    def wait(running, return_when):
+        calls.append(len(running))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return {next(iter(running))}, set()
+
+    monkeypatch.setattr(module, "wait", wait)
+    found = []
+    stream = results(Engine(Interrupting(), 4), "", range(100))
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(number for number, _ in stream)
+    assert found == [0, 1, 2, 3, 4, 5], "two before, the four in flight, and no more"
+
+
+def test_nobody_answers():
+    with (
+        pytest.raises(InputError, match=r"nothing answers at tcp://127\.0\.0\.1:9"),
+        engine(None, "tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+def test_an_address_that_is_none():
+    with pytest.raises(InputError, match="scheduler"), engine(None, "what://ever"):
+        pass
