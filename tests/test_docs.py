@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 import attnflow as af
-from attnflow.spec.read import parse_spec
+from attnflow.spec.read import parse_spec, parse_sweep
+from attnflow.sweep.check import check
 from attnflow.theory.checks import CHECKS
 from attnflow.theory.search import QUESTIONS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
 THEORY = ROOT / "docs" / "theory.md"
+SWEEPS = ROOT / "docs" / "sweeps.md"
 
 
 def blocks(page, language):
@@ -22,8 +24,11 @@ def blocks(page, language):
 
 @pytest.mark.parametrize(
     "page",
-    [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in (PAGES[1], THEORY))],
-    ids=["README", "guide", "theory"],
+    [
+        PAGES[0],
+        *(pytest.param(page, marks=pytest.mark.slow) for page in (PAGES[1], THEORY, SWEEPS)),
+    ],
+    ids=["README", "guide", "theory", "sweeps"],
 )
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -50,6 +55,11 @@ def test_the_spec_of_the_guide_builds():
     assert parse_spec(tomllib.loads(spec)).build().x0.shape == (40, 2)
 
 
+def test_the_sweep_of_the_page_can_run():
+    [spec] = blocks(SWEEPS, "toml")
+    assert set(check(parse_sweep(tomllib.loads(spec)))) == {"together", "clusters", "E"}
+
+
 def test_every_system_is_in_readme_and_guide():
     for page in PAGES:
         for name in af.SYSTEMS:
@@ -68,6 +78,7 @@ def _prose(page):
 
 
 def test_links_lead_to_files():
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", THEORY]:
+    more = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", THEORY, SWEEPS)
+    for page in [*PAGES, *more]:
         for target in re.findall(r"\]\((?!http)([\w./-]+)\)", _prose(page)):
             assert (page.parent / target).exists(), target

@@ -12,6 +12,7 @@ from attnflow.cli.check import check
 from attnflow.cli.run import run
 from attnflow.cli.search import search
 from attnflow.cli.shared import console
+from attnflow.cli.sweep import sweep
 
 app = typer.Typer(
     help="Transformers as interacting particle systems: tokens are particles, layers are time.",
@@ -32,5 +33,5 @@ def main(
         raise typer.Exit
 
 
-for command in (run, check, search, bench):
+for command in (run, check, search, sweep, bench):
     app.command()(command)
