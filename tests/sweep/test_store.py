@@ -106,3 +106,15 @@ def test_attributes_say_what_it_is(store):
         assert data["beta"].attrs["long_name"] == "inverse temperature β"
         assert data["time"].attrs["units"] == "1"
     assert not any(".zarr-" in name for name in contents(store.path))
+
+
+def test_a_full_disk_loses_nothing(store, monkeypatch):
+    fill(store, store.grid[0], 1.0)
+    monkeypatch.setattr("attnflow.sweep.store.put", _full)
+    with pytest.raises(InputError, match="No space left on device"):
+        fill(store, store.grid[1], 2.0)
+    assert [block.number for block in store.done()] == [0]
+
+
+def _full(*args):
+    raise OSError(28, "No space left on device")

@@ -7,7 +7,6 @@ which the system takes back when the process dies.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -25,6 +24,11 @@ from attnflow.errors import InputError
 from attnflow.spec.sweep import SweepSpec, path
 from attnflow.sweep.grid import Axis, Block, Grid
 from attnflow.sweep.reduce import UNFINISHED, Variable
+
+try:
+    import fcntl
+except ImportError:  # on Windows, where a second writer is not noticed
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = "attnflow-sweep-1"
 RECORDS = "blocks"
@@ -99,10 +103,16 @@ class Store:
 
     def write(self, block: Block, values: dict[str, np.ndarray]) -> None:
         """Write a block, then its record."""
-        for name, value in values.items():
-            self._arrays[name][block.region] = value
-        sizes = {name: self._chunk(name, block).stat().st_size for name in values}
-        put(self._record(block), sizes)
+        try:
+            for name, value in values.items():
+                self._arrays[name][block.region] = value
+            sizes = {name: self._chunk(name, block).stat().st_size for name in values}
+            put(self._record(block), sizes)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: a block could not be written: {error}. What was written before is "
+                "safe, and the same command goes on from there."
+            ) from None
         self._failure(block).unlink(missing_ok=True)
 
     def note_failure(self, block: Block, failure: dict[str, Any]) -> None:
@@ -137,7 +147,8 @@ class Store:
         """Be the only one who writes."""
         with (self.path / RECORDS / "lock").open("w") as file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise InputError(f"{self.path}: another process is computing this sweep.") from None
             yield
