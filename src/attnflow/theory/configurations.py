@@ -1,0 +1,218 @@
+"""Optimal configurations of points on the sphere, by the repulsive flow V = −I ([P] §9.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Real
+from scipy.optimize import minimize
+from scipy.sparse.linalg import LinearOperator, minres
+
+from attnflow import initial
+from attnflow.checks import require_count, require_positive
+from attnflow.errors import InputError
+from attnflow.observe import InnerProducts, design_strength, energy, inner_products
+from attnflow.simulate import Adaptive, simulate
+from attnflow.spaces import Sphere, unit_rows
+from attnflow.systems import SA
+from attnflow.theory.sharp import recognised
+
+SAME = 1e-9
+"""Two starts reached the same configuration when their log sums differ by less."""
+
+NEWTON_STEPS = 8
+"""At most so many, of which three are usual: each doubles the number of right digits."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The best configuration that was found, and how often it was.
+
+    `points` (n, d) has the least E_β of all starts: `energy` is `observe.energy(points, beta)`, that
+    of [P](3.5), which counts i = j too. `log_sum` is `log Σ_{i≠j} e^{β <x_i,x_j>}` without these
+    constant terms, which hide the others for large β; `gradient_norm` is the length of its
+    gradient. `energies` and `log_sums` are those of all starts, in their order, and `hits` counts
+    those whose log sum is the best to 1e-9. `name` is that of a sharp configuration with the same
+    inner products, which is then a proven minimum (T9.2), or None.
+    """
+
+    beta: float
+    points: Float[np.ndarray, "n d"]
+    energy: float
+    log_sum: float
+    gradient_norm: float
+    inner_products: InnerProducts
+    strength: int
+    name: str | None
+    energies: Float[np.ndarray, " starts"]
+    log_sums: Float[np.ndarray, " starts"]
+    hits: int
+
+    def __str__(self) -> str:
+        """A few words on what was found."""
+        n, d = self.points.shape
+        values = len(self.inner_products.values)
+        return (
+            f"{n} points in R^{d}, β = {self.beta:g}: {self.name or 'no sharp configuration'}, "
+            f"E_β = {self.energy:.12g}, {values} inner product{'s' if values > 1 else ''}, "
+            f"strength {self.strength}, found from {self.hits} of {len(self.log_sums)} starts"
+        )
+
+
+def optimal_configuration(
+    n: int,
+    d: int,
+    beta: float | int,
+    *,
+    starts: int = 32,
+    seed: int = 0,
+    x0: Real[ArrayLike, "*batch n d"] | None = None,
+) -> Configuration:
+    """The n points on S^{d−1} with the least energy E_β that many starts lead to ([P] §9.1).
+
+    Uniform starts, or those of `x0` of shape (n, d) or (starts, n, d), follow SA with V = −I for a
+    time 10 (1 + β). SciPy's trust-region method then takes each to a local minimum of
+    `log Σ_{i≠j} e^{β <x_i,x_j>}`, and Newton steps sharpen the best to rounding. Only products
+    with the Hessian are needed, so memory is O(n²) for each start.
+
+    How clearly an energy tells configurations apart depends on β: points that differ only in
+    polynomials of degree k differ in energy by about `β^k / (2^k k!)`. Below β ≈ k a minimum is so
+    flat that rounding blurs it; far above, the energy sees nearest neighbours only and has many
+    local minima. β between k and 2k is a good value.
+
+    >>> found = optimal_configuration(6, 3, 2.0, starts=2)
+    >>> found.name, found.strength, found.inner_products.values.round(9).tolist()
+    ('cross-polytope', 3, [-1.0, 0.0])
+    """
+    n, d = require_count(n, "n", least=2), require_count(d, "d", least=2)
+    require_positive(beta, "beta")
+    x = _starts(n, d, require_count(starts, "starts"), seed, x0)
+    settled = simulate(
+        SA(float(beta), V=-1.0),
+        x,
+        [0.0, 10.0 * (1 + float(beta))],
+        method=Adaptive(rtol=1e-3, atol=1e-4, solver="tsit5"),
+        save=_nothing,
+    ).final
+    found = np.stack([_descend(np.asarray(member), float(beta)) for member in settled])
+    log_sums = np.array([float(log_pair_sum(jnp.asarray(one), float(beta))) for one in found])
+    best = _sharpen(found[np.argmin(log_sums)], float(beta))
+    return _described(best, found, log_sums, float(beta))
+
+
+def log_pair_sum(x: Float[Array, "n d"], beta: Float[ArrayLike, ""] | int) -> Float[Array, ""]:
+    """`log Σ_{i≠j} e^{β <x_i,x_j>}`, which neither overflows nor drowns in the terms i = j.
+
+    Works under jit and vmap.
+
+    >>> print(log_pair_sum(jnp.array([[1.0, 0.0], [-1.0, 0.0]]), 1000.0).round(6))
+    -999.306853
+    """
+    scores = jnp.asarray(beta, x.dtype) * (x @ x.T)
+    diagonal = jnp.eye(len(x), dtype=bool)
+    return jax.nn.logsumexp(jnp.where(diagonal, -jnp.inf, scores))
+
+
+def _starts(n: int, d: int, starts: int, seed: int, x0: Any) -> Float[Array, "starts n d"]:
+    if x0 is None:
+        return initial.sphere(n, d, seed=seed, batch=starts)
+    x = jnp.asarray(x0, dtype=float)
+    if x.ndim not in (2, 3) or x.shape[-2:] != (n, d) or not len(x):
+        raise InputError(
+            f"x0 must have shape (n, d) = {(n, d)} or (starts, n, d), but its shape is {x.shape}."
+        )
+    return x.reshape(-1, n, d)
+
+
+def _nothing(t: Any, x: Any) -> Any:
+    return t
+
+
+def _flat(y: Float[Array, " nd"], beta: Float[Array, ""], shape: tuple[int, int]) -> Array:
+    """The log sum of the directions of free points: constant along each, so it needs no chart."""
+    return log_pair_sum(unit_rows(y.reshape(shape)), beta)
+
+
+@partial(jax.jit, static_argnums=2)
+def _value_and_slope(y: Array, beta: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
+    return jax.value_and_grad(_flat)(y, beta, shape)
+
+
+@partial(jax.jit, static_argnums=3)
+def _bend(y: Array, v: Array, beta: Array, shape: tuple[int, int]) -> Array:
+    """The Hessian at y times v."""
+    return jax.jvp(lambda y: jax.grad(_flat)(y, beta, shape), (y,), (v,))[1]
+
+
+def _descend(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d"]:
+    """The local minimum that a trust region leads to."""
+    shape = x.shape
+
+    def value_and_slope(y: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = _value_and_slope(y, beta, shape)
+        return float(value), np.asarray(slope)
+
+    found = minimize(
+        value_and_slope,
+        x.ravel(),
+        jac=True,
+        hessp=lambda y, v: np.asarray(_bend(y, v, beta, shape)),
+        method="trust-ncg",
+        options={"gtol": 1e-7, "maxiter": 1000},
+    )
+    return np.asarray(unit_rows(jnp.asarray(found.x.reshape(shape))))
+
+
+def _sharpen(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d"]:
+    """Newton steps, while they shorten the gradient.
+
+    Rotations and lengths are directions in which nothing changes: MINRES takes the shortest of
+    all solutions, which leaves them alone.
+    """
+    slope = _slope(x, beta)
+    for _ in range(NEWTON_STEPS):
+        bend = LinearOperator(
+            (x.size, x.size),
+            matvec=lambda v, x=x: np.asarray(_bend(x.ravel(), v.ravel(), beta, x.shape)),
+            dtype=float,
+        )
+        step, _ = minres(bend, -slope.ravel(), rtol=1e-12, maxiter=4 * x.size)
+        moved = np.asarray(unit_rows(jnp.asarray(x + step.reshape(x.shape))))
+        after = _slope(moved, beta)
+        if not np.linalg.norm(after) < np.linalg.norm(slope):
+            break
+        x, slope = moved, after
+    return x
+
+
+def _slope(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d"]:
+    free = np.asarray(_value_and_slope(x.ravel(), beta, x.shape)[1]).reshape(x.shape)
+    return np.asarray(Sphere().project(jnp.asarray(x), jnp.asarray(free)))
+
+
+def _described(
+    best: Float[np.ndarray, "n d"],
+    found: Float[np.ndarray, "starts n d"],
+    log_sums: Float[np.ndarray, " starts"],
+    beta: float,
+) -> Configuration:
+    """What is known of the best configuration and of those of all starts."""
+    log_sum = float(log_pair_sum(jnp.asarray(best), beta))
+    return Configuration(
+        beta=beta,
+        points=best,
+        energy=float(energy(best, beta)),
+        log_sum=log_sum,
+        gradient_norm=float(np.linalg.norm(_slope(best, beta))),
+        inner_products=inner_products(best),
+        strength=design_strength(best),
+        name=recognised(best),
+        energies=np.array([float(energy(one, beta)) for one in found]),
+        log_sums=log_sums,
+        hits=int(np.sum(log_sums < log_sum + SAME)),
+    )
