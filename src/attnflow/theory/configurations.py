@@ -80,10 +80,11 @@ def optimal_configuration(
     `log Σ_{i≠j} e^{β <x_i,x_j>}`, and Newton steps sharpen the best to rounding. Only products
     with the Hessian are needed, so memory is O(n²) for each start.
 
-    How clearly an energy tells configurations apart depends on β: points that differ only in
-    polynomials of degree k differ in energy by about `β^k / (2^k k!)`. Below β ≈ k a minimum is so
-    flat that rounding blurs it; far above, the energy sees nearest neighbours only and has many
-    local minima. β between k and 2k is a good value.
+    How clearly an energy tells configurations apart depends on β. Two t-designs differ only in
+    degrees k > t, whose part in the energy is the coefficient a_k of `gegenbauer_coefficients`,
+    and that falls like β^k / k! once k exceeds β: below β ≈ t a minimum is so flat that rounding
+    blurs it. Far above, the energy sees little but nearest neighbours and has many local minima.
+    Good values: β between t and 2t.
 
     >>> found = optimal_configuration(6, 3, 2.0, starts=2)
     >>> found.name, found.strength, found.inner_products.values.round(9).tolist()
@@ -97,12 +98,11 @@ def optimal_configuration(
         x,
         [0.0, 10.0 * (1 + float(beta))],
         method=Adaptive(rtol=1e-3, atol=1e-4, solver="tsit5"),
-        save=_nothing,
     ).final
-    found = np.stack([_descend(np.asarray(member), float(beta)) for member in settled])
-    log_sums = np.array([float(log_pair_sum(jnp.asarray(one), float(beta))) for one in found])
-    best = _sharpen(found[np.argmin(log_sums)], float(beta))
-    return _described(best, found, log_sums, float(beta))
+    found = [_descend(np.asarray(member), float(beta)) for member in settled]
+    log_sums = np.array([value for _, value in found])
+    best = _sharpen(found[int(np.argmin(log_sums))][0], float(beta))
+    return _described(best, log_sums, float(beta))
 
 
 def log_pair_sum(x: Float[Array, "n d"], beta: Float[ArrayLike, ""] | int) -> Float[Array, ""]:
@@ -129,10 +129,6 @@ def _starts(n: int, d: int, starts: int, seed: int, x0: Any) -> Float[Array, "st
     return x.reshape(-1, n, d)
 
 
-def _nothing(t: Any, x: Any) -> Any:
-    return t
-
-
 def _flat(y: Float[Array, " nd"], beta: Float[Array, ""], shape: tuple[int, int]) -> Array:
     """The log sum of the directions of free points: constant along each, so it needs no chart."""
     return log_pair_sum(unit_rows(y.reshape(shape)), beta)
@@ -149,8 +145,10 @@ def _bend(y: Array, v: Array, beta: Array, shape: tuple[int, int]) -> Array:
     return jax.jvp(lambda y: jax.grad(_flat)(y, beta, shape), (y,), (v,))[1]
 
 
-def _descend(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d"]:
-    """The local minimum that a trust region leads to."""
+def _descend(
+    x: Float[np.ndarray, "n d"], beta: float
+) -> tuple[Float[np.ndarray, "n d"], float]:
+    """The local minimum that a trust region leads to, and its log sum."""
     shape = x.shape
 
     def value_and_slope(y: np.ndarray) -> tuple[float, np.ndarray]:
@@ -165,7 +163,7 @@ def _descend(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d
         method="trust-ncg",
         options={"gtol": 1e-7, "maxiter": 1000},
     )
-    return np.asarray(unit_rows(jnp.asarray(found.x.reshape(shape))))
+    return np.asarray(unit_rows(jnp.asarray(found.x.reshape(shape)))), float(found.fun)
 
 
 def _sharpen(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d"]:
@@ -196,13 +194,13 @@ def _slope(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d"]
 
 
 def _described(
-    best: Float[np.ndarray, "n d"],
-    found: Float[np.ndarray, "starts n d"],
-    log_sums: Float[np.ndarray, " starts"],
-    beta: float,
+    best: Float[np.ndarray, "n d"], log_sums: Float[np.ndarray, " starts"], beta: float
 ) -> Configuration:
     """What is known of the best configuration and of those of all starts."""
-    log_sum = float(log_pair_sum(jnp.asarray(best), beta))
+    n = len(best)
+    log_sum = float(_value_and_slope(best.ravel(), beta, best.shape)[0])
+    with np.errstate(over="ignore"):
+        energies = (np.exp(beta) / n + np.exp(log_sums) / n**2) / (2 * beta)
     return Configuration(
         beta=beta,
         points=best,
@@ -212,7 +210,7 @@ def _described(
         inner_products=inner_products(best),
         strength=design_strength(best),
         name=recognised(best),
-        energies=np.array([float(energy(one, beta)) for one in found]),
+        energies=energies,
         log_sums=log_sums,
         hits=int(np.sum(log_sums < log_sum + SAME)),
     )
