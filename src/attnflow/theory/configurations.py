@@ -25,6 +25,12 @@ from attnflow.theory.sharp import recognised
 SAME = 1e-9
 """Two starts reached the same configuration when their log sums differ by less."""
 
+RUNGS = (64.0, 4.0)
+"""The β from which larger ones are reached, and by which factors."""
+
+SETTLED = 1e-6
+"""The gradient of a minimum is shorter than this times β."""
+
 NEWTON_STEPS = 8
 """At most so many, of which three are usual: each doubles the number of right digits."""
 
@@ -33,12 +39,12 @@ NEWTON_STEPS = 8
 class Configuration:
     """The best configuration that was found, and how often it was.
 
-    `points` (n, d) has the least E_β of all starts: `energy` is `observe.energy(points, beta)`, that
-    of [P](3.5), which counts i = j too. `log_sum` is `log Σ_{i≠j} e^{β <x_i,x_j>}` without these
-    constant terms, which hide the others for large β; `gradient_norm` is the length of its
-    gradient. `energies` and `log_sums` are those of all starts, in their order, and `hits` counts
-    those whose log sum is the best to 1e-9. `name` is that of a sharp configuration with the same
-    inner products, which is then a proven minimum (T9.2), or None.
+    `points` (n, d) has the least E_β of all starts. `energy` is that of [P](3.5), as
+    `observe.energy` has it, which counts i = j too. `log_sum` is `log Σ_{i≠j} e^{β <x_i,x_j>}`
+    without these constant terms, which hide the others for large β; `gradient_norm` is the length
+    of its gradient. `energies` and `log_sums` are those of all starts, in their order, and `hits`
+    counts those whose log sum is the best to 1e-9. `name` is that of a sharp configuration with
+    the same inner products, which is then a proven minimum (T9.2), or None.
     """
 
     beta: float
@@ -61,6 +67,7 @@ class Configuration:
             f"{n} points in R^{d}, β = {self.beta:g}: {self.name or 'no sharp configuration'}, "
             f"E_β = {self.energy:.12g}, {values} inner product{'s' if values > 1 else ''}, "
             f"strength {self.strength}, found from {self.hits} of {len(self.log_sums)} starts"
+            f"{'' if self.gradient_norm < SETTLED * self.beta else ', not settled'}"
         )
 
 
@@ -78,7 +85,8 @@ def optimal_configuration(
     Uniform starts, or those of `x0` of shape (n, d) or (starts, n, d), follow SA with V = −I for a
     time 10 (1 + β). SciPy's trust-region method then takes each to a local minimum of
     `log Σ_{i≠j} e^{β <x_i,x_j>}`, and Newton steps sharpen the best to rounding. Only products
-    with the Hessian are needed, so memory is O(n²) for each start.
+    with the Hessian are needed, so memory is O(n²) for each start. A β above 64, at which distant
+    points would not feel each other, is reached from there by factors of 4.
 
     How clearly an energy tells configurations apart depends on β. Two t-designs differ only in
     degrees k > t, whose part in the energy is the coefficient a_k of `gegenbauer_coefficients`,
@@ -93,13 +101,14 @@ def optimal_configuration(
     n, d = require_count(n, "n", least=2), require_count(d, "d", least=2)
     require_positive(beta, "beta")
     x = _starts(n, d, require_count(starts, "starts"), seed, x0)
+    ladder = _ladder(float(beta))
     settled = simulate(
-        SA(float(beta), V=-1.0),
+        SA(ladder[0], V=-1.0),
         x,
-        [0.0, 10.0 * (1 + float(beta))],
+        [0.0, 10.0 * (1 + ladder[0])],
         method=Adaptive(rtol=1e-3, atol=1e-4, solver="tsit5"),
     ).final
-    found = [_descend(np.asarray(member), float(beta)) for member in settled]
+    found = [_descend(np.asarray(member), ladder) for member in settled]
     log_sums = np.array([value for _, value in found])
     best = _sharpen(found[int(np.argmin(log_sums))][0], float(beta))
     return _described(best, log_sums, float(beta))
@@ -145,10 +154,26 @@ def _bend(y: Array, v: Array, beta: Array, shape: tuple[int, int]) -> Array:
     return jax.jvp(lambda y: jax.grad(_flat)(y, beta, shape), (y,), (v,))[1]
 
 
+def _ladder(beta: float) -> list[float]:
+    """From a β that all points feel up to the one that is wanted."""
+    first, factor = RUNGS
+    rungs = [min(beta, first)]
+    while rungs[-1] < beta:
+        rungs.append(min(beta, factor * rungs[-1]))
+    return rungs
+
+
 def _descend(
-    x: Float[np.ndarray, "n d"], beta: float
+    x: Float[np.ndarray, "n d"], ladder: list[float]
 ) -> tuple[Float[np.ndarray, "n d"], float]:
-    """The local minimum that a trust region leads to, and its log sum."""
+    """The local minimum at the last β that trust regions lead to, and its log sum."""
+    value = np.inf
+    for beta in ladder:
+        x, value = _minimum(x, beta)
+    return x, value
+
+
+def _minimum(x: Float[np.ndarray, "n d"], beta: float) -> tuple[Float[np.ndarray, "n d"], float]:
     shape = x.shape
 
     def value_and_slope(y: np.ndarray) -> tuple[float, np.ndarray]:
