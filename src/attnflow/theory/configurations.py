@@ -119,7 +119,7 @@ def log_pair_sum(x: Float[Array, "n d"], beta: Float[ArrayLike, ""] | int) -> Fl
 
     Works under jit and vmap.
 
-    >>> print(log_pair_sum(jnp.array([[1.0, 0.0], [-1.0, 0.0]]), 1000.0).round(6))
+    >>> round(float(log_pair_sum(jnp.array([[1.0, 0.0], [-1.0, 0.0]]), 1000.0)), 6)
     -999.306853
     """
     scores = jnp.asarray(beta, x.dtype) * (x @ x.T)
