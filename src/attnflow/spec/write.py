@@ -60,7 +60,7 @@ def _parameters(system: System) -> dict[str, Any]:
 
 def _parameter(name: str, value: Any) -> Any:
     if callable(value):
-        raise InputError(f"{name} is a function of time, which a spec cannot hold.")
+        raise InputError(f"{name} is a function of time or distance, which a spec cannot hold.")
     return _called(name, value) if isinstance(value, (Mask, Backend)) else value
 
 

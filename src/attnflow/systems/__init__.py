@@ -2,6 +2,9 @@
 
 from attnflow.systems.base import Map, System
 from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.hegselmann_krause import HegselmannKrause
+from attnflow.systems.krause import Krause
+from attnflow.systems.mean_shift import MeanShift
 from attnflow.systems.normalised import PostNorm, PreNorm
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
@@ -18,6 +21,9 @@ SYSTEMS: dict[str, type[System]] = {
         EllipsoidAttention,
         PostNorm,
         PreNorm,
+        Krause,
+        HegselmannKrause,
+        MeanShift,
     )
 }
 """Every system by name, as specs call it."""
@@ -27,7 +33,10 @@ __all__ = [
     "SYSTEMS",
     "USA",
     "EllipsoidAttention",
+    "HegselmannKrause",
+    "Krause",
     "Map",
+    "MeanShift",
     "PostNorm",
     "PreNorm",
     "PureAttention",

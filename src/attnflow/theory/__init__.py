@@ -1,6 +1,11 @@
 """What the numbers should be: closed forms, limit geometries, the theorems, and open questions."""
 
 from attnflow.theory.checks import CHECKS, check
+from attnflow.theory.configurations import (
+    Configuration,
+    log_pair_sum,
+    optimal_configuration,
+)
 from attnflow.theory.constants import (
     concentration_bound,
     concentration_probability,
@@ -13,12 +18,15 @@ from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
 from attnflow.theory.geometry import LimitGeometry, limit_geometry
 from attnflow.theory.limits import MeasuredGeometry, measured_geometry
+from attnflow.theory.sharp import Sharp, known_sharp, recognised, sharp
 from attnflow.theory.wendel import in_hemisphere, wendel
 
 __all__ = [
     "CHECKS",
+    "Configuration",
     "LimitGeometry",
     "MeasuredGeometry",
+    "Sharp",
     "check",
     "concentration_bound",
     "concentration_probability",
@@ -27,11 +35,16 @@ __all__ = [
     "gap",
     "gegenbauer_coefficients",
     "in_hemisphere",
+    "known_sharp",
     "large_beta",
     "limit_geometry",
     "lipschitz",
     "log_lipschitz",
+    "log_pair_sum",
     "measured_geometry",
+    "optimal_configuration",
+    "recognised",
+    "sharp",
     "tau_star",
     "transition_time",
     "uniform_energy",

@@ -1,0 +1,79 @@
+"""What averaging over neighbours shares: weights that depend on distance, means, whole steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attnflow.checks import require_positive
+from attnflow.errors import InputError
+from attnflow.systems.base import System
+
+
+def gaussian(s: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """`e^{−s/2}`: everybody counts, far ones little."""
+    return jnp.exp(-s / 2)
+
+
+def indicator(s: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """1 for s ≤ 1, else 0: bounded confidence."""
+    return (s <= 1).astype(s.dtype)
+
+
+def cauchy(s: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """`1 / (1 + s)`: far ones count too."""
+    return 1 / (1 + s)
+
+
+PHI: dict[str, Callable[..., Any]] = {
+    kernel.__name__: kernel for kernel in (gaussian, indicator, cauchy)
+}
+"""The kernels by name: functions of the squared distance in units of the radius."""
+
+
+def as_length(value: Any, name: str) -> Float[Array, ""]:
+    """A length as an array leaf, so that a new value recompiles nothing."""
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, not {value!r}.") from None
+    if array.ndim != 0 or array.dtype.kind not in "fiu":
+        raise InputError(f"{name} must be a single real number, not {value!r}.")
+    require_positive(value, name)
+    return array if array.dtype.kind == "f" else array.astype(float)
+
+
+def squared_distances(
+    x: Float[Array, "n d"], y: Float[Array, "k d"], radius: Float[Array, ""]
+) -> Float[Array, "n k"]:
+    """`|x_i − y_j|² / radius²`, from differences, so that close tokens keep their digits.
+
+    >>> print(squared_distances(jnp.eye(1), jnp.array([[1.0], [4.0]]), jnp.asarray(2.0)))
+    [[0.   2.25]]
+    """
+    between = (x[:, None] - y) / radius.astype(x.dtype)
+    return jnp.sum(between * between, axis=-1)
+
+
+def weighted_means(
+    w: Float[Array, "n k"], y: Float[Array, "k d"], masses: Float[Array, " k"] | None = None
+) -> Float[Array, "n d"]:
+    """`Σ_j w_ij m_j y_j / Σ_j w_ij m_j`.
+
+    >>> print(weighted_means(jnp.ones((1, 2)), jnp.array([[0.0], [4.0]]), jnp.array([1.0, 3.0])))
+    [[3.]]
+    """
+    w = w if masses is None else w * masses.astype(w.dtype)
+    return (w @ y) / jnp.sum(w, axis=1, keepdims=True)
+
+
+def require_whole_steps(system: System, dt: Any) -> None:
+    """Refuse layers of another step than 1 for a map that has no smaller ones."""
+    if dt != 1:
+        raise InputError(
+            f"dt must be 1 for {type(system).__name__}, one update each, but it is {dt:g}: "
+            "use Layers(1.0)."
+        )
