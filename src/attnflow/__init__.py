@@ -19,16 +19,29 @@ if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
 from attnflow import attention, initial, observe, spaces, theory, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted
-from attnflow.simulate import Adaptive, Coarsening, Fixed, Layers, Trajectory, simulate, solve
+from attnflow.simulate import (
+    Adaptive,
+    Coarsening,
+    Filippov,
+    Fixed,
+    Layers,
+    Trajectory,
+    simulate,
+    solve,
+)
 from attnflow.systems import (
     SA,
     SYSTEMS,
     USA,
+    ConsensusAttention,
     EllipsoidAttention,
+    Hardmax,
     PostNorm,
     PreNorm,
     PureAttention,
     RescaledAttention,
+    SinkhornPure,
+    SinkhornSA,
     System,
 )
 from attnflow.weights import Heads
@@ -39,8 +52,11 @@ __all__ = [
     "USA",
     "Adaptive",
     "Coarsening",
+    "ConsensusAttention",
     "EllipsoidAttention",
+    "Filippov",
     "Fixed",
+    "Hardmax",
     "Heads",
     "IncompleteRun",
     "InputError",
@@ -50,6 +66,8 @@ __all__ = [
     "PreNorm",
     "PureAttention",
     "RescaledAttention",
+    "SinkhornPure",
+    "SinkhornSA",
     "System",
     "Trajectory",
     "__version__",

@@ -1,11 +1,14 @@
 """The dynamics of the papers, one class each, and the table that names them."""
 
 from attnflow.systems.base import Map, System
+from attnflow.systems.consensus import ConsensusAttention
 from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.hardmax import Hardmax
 from attnflow.systems.normalised import PostNorm, PreNorm
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
 from attnflow.systems.sa import SA
+from attnflow.systems.sinkhorn import SinkhornPure, SinkhornSA
 from attnflow.systems.usa import USA
 
 SYSTEMS: dict[str, type[System]] = {
@@ -18,6 +21,10 @@ SYSTEMS: dict[str, type[System]] = {
         EllipsoidAttention,
         PostNorm,
         PreNorm,
+        SinkhornSA,
+        SinkhornPure,
+        ConsensusAttention,
+        Hardmax,
     )
 }
 """Every system by name, as specs call it."""
@@ -26,11 +33,15 @@ __all__ = [
     "SA",
     "SYSTEMS",
     "USA",
+    "ConsensusAttention",
     "EllipsoidAttention",
+    "Hardmax",
     "Map",
     "PostNorm",
     "PreNorm",
     "PureAttention",
     "RescaledAttention",
+    "SinkhornPure",
+    "SinkhornSA",
     "System",
 ]
