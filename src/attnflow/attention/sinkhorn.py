@@ -120,6 +120,14 @@ def potentials(
     >>> print(potentials(jnp.zeros((2, 2)), jnp.ones(2), 1e-10, 1000))
     [0. 0.]
     """
+    return _solved(scores, masses, tolerance, max_sweeps)
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def _solved(
+    scores: Float[Array, "n n"], masses: Float[Array, " n"], tolerance: float | int, max_sweeps: int
+) -> Float[Array, " n"]:
+    """`potentials`, compiled once for each shape however it is called."""
     eps = float(jnp.finfo(scores.dtype).eps)
     reachable = ROUNDING * eps * jnp.maximum(1, jnp.abs(scores).max())
     goal = jnp.maximum(jnp.asarray(tolerance, scores.dtype), reachable)

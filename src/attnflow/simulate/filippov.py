@@ -14,6 +14,7 @@ from scipy.integrate import solve_ivp
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError, unknown
 from attnflow.simulate.host import HostMethod, Leg, Stuck
+from attnflow.simulate.methods import as_typed
 from attnflow.simulate.ties import (
     Field,
     NoSelection,
@@ -123,7 +124,7 @@ class Filippov(HostMethod):
             atol=1e-2 * float(self.rtol) * max(np.abs(z).max(), np.finfo(float).tiny),
             max_step=0.1 / field.speed if field.speed else np.inf,
             dense_output=True,
-            events=_events(field, shape, supports),
+            events=_events(field, z, supports),
         )
         if run.status < 0 or not np.isfinite(run.y[:, -1]).all():
             raise Stuck(f"tokens ran away after t = {run.t[-1]:g}: stop earlier")
@@ -135,8 +136,10 @@ class Filippov(HostMethod):
 
     def __repr__(self) -> str:
         """As it would be typed."""
-        rtol = float(self.rtol)
-        return f"Filippov(rule={self.rule!r}, rtol={rtol!r}, max_events={self.max_events})"
+        return (
+            f"Filippov(rule={self.rule!r}, rtol={as_typed(self.rtol)}, "
+            f"max_events={self.max_events})"
+        )
 
 
 def _merged(
@@ -158,20 +161,28 @@ def _matrix(W: Any, d: int) -> np.ndarray:
     return np.asarray(W, float)
 
 
-def _events(field: Field, shape: tuple[int, ...], supports: Supports) -> list[Callable[..., float]]:
-    """Functions that cross 0 when a score overtakes, or a weight of a tie is spent."""
-    n = shape[0]
+def _events(
+    field: Field, start: Float[np.ndarray, "n d"], supports: Supports
+) -> list[Callable[..., float]]:
+    """Functions that cross 0 when a score overtakes, or a weight of a tie is spent.
+
+    A score that rounding has put ahead at the start has to overtake by more than that.
+    """
+    n, shape = len(start), start.shape
     inside = np.zeros((n, n), bool)
     for i, support in enumerate(supports):
         inside[i, list(support)] = True
 
-    def overtaking(_t: float, flat: np.ndarray) -> float:
-        z = flat.reshape(shape)
+    def leads(z: np.ndarray) -> np.ndarray:
         scores = field.scores(z)
         held = np.where(inside, scores, -np.inf).max(axis=1)
         rival = ~(inside @ same_place(z))
-        lead = (scores - held[:, None]) / field.sizes(z)[:, None]
-        return float(np.where(rival, lead, -1.0).max()) - OVERTAKEN
+        return np.where(rival, (scores - held[:, None]) / field.sizes(z)[:, None], -1.0)
+
+    ahead = OVERTAKEN + 2 * np.maximum(leads(start), 0)
+
+    def overtaking(_t: float, flat: np.ndarray) -> float:
+        return float((leads(flat.reshape(shape)) - ahead).max())
 
     def spending(_t: float, flat: np.ndarray) -> float:
         z = flat.reshape(shape)

@@ -10,7 +10,7 @@ than for any other j in C_i. That is an equilibrium of a game in which token i p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, islice, product
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,12 @@ STABILITY = 10.0
 
 LARGEST = 16
 """More tied places than this have too many subsets to look at."""
+
+ROUNDS = 20
+"""So often tokens may change their minds before all combinations are looked at."""
+
+COMBINATIONS = 5000
+"""As many combinations of supports are looked at."""
 
 Supports = list[tuple[int, ...]]
 
@@ -137,16 +143,25 @@ def _change(field: Field, z: Float[np.ndarray, "n d"], unknown: tuple, ties: tup
 
 
 def select(field: Field, z: Float[np.ndarray, "n d"], rule: str) -> Supports:
-    """A viable choice of supports by the rule, token after token until nobody changes."""
+    """A viable choice of supports by the rule: token after token until nobody changes.
+
+    Where that goes round in circles, all combinations are looked at.
+    """
     sets = tied(field, z)
     undecided = [i for i, C in enumerate(sets) if len(C) > 1]
+    if any(len(sets[i]) > LARGEST for i in undecided):
+        raise NoSelection(f"more than {LARGEST} tokens tie for one token")
     supports: Supports = [C[:1] for C in sets]
-    for _ in range(50):
+    for _ in range(ROUNDS):
         before = list(supports)
         for i in undecided:
-            supports[i] = _response(field, z, sets[i], supports, i, rule)
-        if supports == before:
+            supports[i] = _response(field, z, sets[i], supports, i, rule) or sets[i]
+        if supports == before and _all_viable(field, z, sets, supports):
             return supports
+    subsets = [_ordered(C, z.shape[1] + 1, rule) for C in sets]
+    for combination in islice(product(*subsets), COMBINATIONS):
+        if _all_viable(field, z, sets, list(combination)):
+            return list(combination)
     raise NoSelection(f"the {len(undecided)} tokens whose scores tie find no choice that lasts")
 
 
@@ -157,23 +172,43 @@ def _response(
     supports: Supports,
     i: int,
     rule: str,
-) -> tuple[int, ...]:
+) -> tuple[int, ...] | None:
     """The support of token i that the rule prefers among the viable ones, as the others stand."""
-    if len(C) > LARGEST:
-        raise NoSelection(f"{len(C)} tokens tie for one token, and at most {LARGEST} may")
-    fastest = field.speed * field.sizes(z)[i]
     viable = []
     for support in _ordered(C, z.shape[1] + 1, rule):
         W = weights(field, z, [*supports[:i], support, *supports[i + 1 :]])
-        v = field.velocity(z, W)
-        rates = field.rates(z, v)[i]
-        lasting = np.ptp(rates[list(support)]) <= REGRET * fastest
-        unregretted = rates[list(C)].max() <= rates[list(support)].max() + REGRET * fastest
-        if W[i, list(support)].min() >= LEAST and lasting and unregretted:
+        if _viable(field, z, C, support, W, i):
             if rule != "minimal-norm":
                 return support
-            viable.append((float(np.linalg.norm(v[i])), support))
-    return min(viable)[1] if viable else supports[i]
+            viable.append((float(np.linalg.norm(field.velocity(z, W)[i])), support))
+    return min(viable)[1] if viable else None
+
+
+def _viable(
+    field: Field,
+    z: Float[np.ndarray, "n d"],
+    C: tuple[int, ...],
+    support: tuple[int, ...],
+    W: Float[np.ndarray, "n n"],
+    i: int,
+) -> bool:
+    """Whether token i, with these weights, keeps its tie and regrets nothing."""
+    rates = field.rates(z, field.velocity(z, W))[i]
+    followed = rates[list(support)]
+    regret = REGRET * field.speed * field.sizes(z)[i]
+    lasting = np.ptp(followed) <= regret
+    unregretted = rates[list(C)].max() <= followed.max() + regret
+    return bool(W[i, list(support)].min() >= LEAST and lasting and unregretted)
+
+
+def _all_viable(
+    field: Field, z: Float[np.ndarray, "n d"], sets: Supports, supports: Supports
+) -> bool:
+    W = weights(field, z, supports)
+    each = zip(sets, supports, strict=True)
+    return all(
+        len(C) == 1 or _viable(field, z, C, support, W, i) for i, (C, support) in enumerate(each)
+    )
 
 
 def _ordered(C: tuple[int, ...], most: int, rule: str) -> Iterator[tuple[int, ...]]:
