@@ -1,4 +1,4 @@
-"""Hardmax runs: the branches of Example 9.3, closed forms, and the inclusion that all must satisfy."""
+"""Hardmax runs: the branches of Example 9.3, closed forms, and the inclusion they all solve."""
 
 import jax
 import jax.numpy as jnp

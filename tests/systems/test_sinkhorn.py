@@ -123,9 +123,7 @@ def test_gradients_are_those_of_the_limit(masses):
     grads = jax.grad(value, argnums=(0,) if m is None else (0, 1))(q, m)
     slope = sum(float(jnp.vdot(g, a)) for g, a in zip(grads, along, strict=False))
     step = 1e-5
-    ends = [
-        value(q + s * along[0], None if m is None else m + s * along[1]) for s in (step, -step)
-    ]
+    ends = [value(q + s * along[0], None if m is None else m + s * along[1]) for s in (step, -step)]
     assert abs(slope - float(ends[0] - ends[1]) / (2 * step)) < 1e-8 * max(1, abs(slope))
     _, forward = jax.jvp(lambda q: value(q, m), (q,), (along[0],))
     assert abs(float(forward) - float(jnp.vdot(grads[0], along[0]))) < 1e-9

@@ -1,10 +1,10 @@
 """What tokens do where their highest scores tie: the weights of a Filippov solution.
 
 Token i moves along `Σ_j w_ij V (z_j − z_i)` with weights in the simplex over the set C_i of those
-that tie. A choice of supports S_i ⊂ C_i is *viable* if the tie lasts on each support and nobody else
-in C_i overtakes it: with the rates σ_ij of the scores, σ_ij is the same for j in S_i and not less
-than for any other j in C_i. That is an equilibrium of a game in which token i plays j for the payoff
-σ_ij, so there is always one, and often several: hence a rule.
+that tie. A choice of supports S_i ⊂ C_i is *viable* if the tie lasts on each support and nobody
+else in C_i overtakes it: with the rates σ_ij of the scores, σ_ij is the same for j in S_i and not
+less than for any other j in C_i. That is an equilibrium of a game in which token i plays j for the
+payoff σ_ij, so there is always one, and often several: hence a rule.
 """
 
 from __future__ import annotations
