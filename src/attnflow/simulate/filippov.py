@@ -44,7 +44,7 @@ class Filippov(HostMethod):
     Between two changes the flow is smooth, and SciPy's DOP853 follows it to `rtol` until an event:
     another token's score overtakes, or a weight on a tie falls to 0. Then tokens choose anew. A
     choice is viable if it lasts: a token crosses a tie, or slides along it with the weights that
-    keep it. Where several are viable, solutions are not unique ([P] Example 9.3) and `rule` selects:
+    keep it. Where several are viable, solutions are not unique ([P] Example 9.3), and `rule` takes:
 
     - "all": follow as many of those that tie as can stay tied, in the mean if that keeps the tie;
       from a tied start this is where (9.4) goes as β → ∞;
