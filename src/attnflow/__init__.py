@@ -19,19 +19,32 @@ if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
 from attnflow import attention, initial, observe, spaces, theory, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted
-from attnflow.simulate import Adaptive, Coarsening, Fixed, Layers, Trajectory, simulate, solve
+from attnflow.simulate import (
+    Adaptive,
+    Coarsening,
+    Filippov,
+    Fixed,
+    Layers,
+    Trajectory,
+    simulate,
+    solve,
+)
 from attnflow.systems import (
     SA,
     SYSTEMS,
     USA,
+    ConsensusAttention,
     EllipsoidAttention,
     HegselmannKrause,
     Krause,
     MeanShift,
+    Hardmax,
     PostNorm,
     PreNorm,
     PureAttention,
     RescaledAttention,
+    SinkhornPure,
+    SinkhornSA,
     System,
 )
 from attnflow.weights import Heads
@@ -42,8 +55,11 @@ __all__ = [
     "USA",
     "Adaptive",
     "Coarsening",
+    "ConsensusAttention",
     "EllipsoidAttention",
+    "Filippov",
     "Fixed",
+    "Hardmax",
     "Heads",
     "HegselmannKrause",
     "IncompleteRun",
@@ -56,6 +72,8 @@ __all__ = [
     "PreNorm",
     "PureAttention",
     "RescaledAttention",
+    "SinkhornPure",
+    "SinkhornSA",
     "System",
     "Trajectory",
     "__version__",

@@ -6,6 +6,7 @@ from attnflow.attention.blocked import Blocked
 from attnflow.attention.dense import Dense
 from attnflow.attention.kinds import Kind, Softmax, Unnormalised
 from attnflow.attention.masks import Causal, Given, Mask, as_mask
+from attnflow.attention.sinkhorn import Sinkhorn
 from attnflow.attention.spectral import Spectral
 from attnflow.attention.task import Backend, Task
 
@@ -18,6 +19,7 @@ __all__ = [
     "Given",
     "Kind",
     "Mask",
+    "Sinkhorn",
     "Softmax",
     "Spectral",
     "Task",

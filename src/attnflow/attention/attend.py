@@ -36,12 +36,13 @@ def attend(
     [[0.5 0.5]
      [0.5 0.5]]
     """
-    unit = unit or tangential
-    if backend is None:
-        backend = choose(len(q), sphere=q.shape[1] if unit and mask is None else None)
     kind = Softmax() if kind is None else kind
     beta = jnp.asarray(beta, q.dtype)
-    return backend.means(Task(q, k, v, beta, masses, mask, kind, unit, tangential))
+    unit = unit or tangential
+    task = kind.prepared(Task(q, k, v, beta, masses, mask, kind, unit, tangential))
+    if backend is None:
+        backend = choose(len(q), sphere=q.shape[1] if task.unit and mask is None else None)
+    return backend.means(task)
 
 
 def attention_weights(
@@ -61,6 +62,6 @@ def attention_weights(
      [0.5 0.5]]
     """
     kind = Softmax() if kind is None else kind
-    task = Task(q, k, q, jnp.asarray(beta, q.dtype), masses, mask, kind)
-    numerator = task.numerator(q, jnp.arange(len(q)))
+    task = kind.prepared(Task(q, k, q, jnp.asarray(beta, q.dtype), masses, mask, kind))
+    numerator = task.numerator(task.q, jnp.arange(len(q)))
     return numerator / task.denominator(numerator.sum(axis=1))[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,13 @@ class Kind(eqx.Module):
 
     bounded: ClassVar[bool]
     """Whether numerators are at most the masses, and so never infinite."""
+
+    rowwise: ClassVar[bool] = True
+    """Whether a row of weights depends on its own scores alone, so that blocks of rows will do."""
+
+    def prepared(self, task: Any) -> Any:
+        """The task that backends carry out: where weights depend on all scores, another one."""
+        return task
 
     @abc.abstractmethod
     def numerator(

@@ -2,12 +2,13 @@
 
 from attnflow.simulate.coarsening import Coarsening, Merges
 from attnflow.simulate.driver import simulate
+from attnflow.simulate.filippov import Filippov
 from attnflow.simulate.methods import Adaptive, Fixed, Layers, Method
 from attnflow.simulate.solve import solve
 from attnflow.simulate.trajectory import Trajectory
 
 METHODS: dict[str, type[Method]] = {
-    method.__name__: method for method in (Adaptive, Fixed, Layers, Coarsening)
+    method.__name__: method for method in (Adaptive, Fixed, Layers, Coarsening, Filippov)
 }
 """The methods by name, as specs call them."""
 
@@ -15,6 +16,7 @@ __all__ = [
     "METHODS",
     "Adaptive",
     "Coarsening",
+    "Filippov",
     "Fixed",
     "Layers",
     "Merges",

@@ -15,6 +15,7 @@ from jaxtyping import Array
 from attnflow.checks import is_traced
 from attnflow.errors import IncompleteRun, Interrupted
 from attnflow.simulate import inputs
+from attnflow.simulate.host import HostMethod, run_on_host
 from attnflow.simulate.methods import Method
 from attnflow.simulate.reduction import reduce
 from attnflow.simulate.solve import Problem, Save, Standing, solve
@@ -48,7 +49,8 @@ def simulate(
             step sizes. An earlier `Trajectory` is continued from where it ended. The dtype of x0
             (float64 or float32) is that of the result.
         ts: increasing times, of which the first is the start.
-        method: `Adaptive()` (the default), `Fixed(dt)` or `Layers(dt)`.
+        method: `Adaptive()` (the default), `Fixed(dt)` or `Layers(dt)`; for `Hardmax` by default
+            `Filippov()`.
         masses: the masses of the tokens, (n,) or (*batch, n); all 1 by default.
         save: keep `save(t, x)` at each time instead of the states, for example an energy. The
             function is compiled in: pass the same one again to compile only once.
@@ -83,6 +85,8 @@ def simulate(
     if not is_traced(times):
         method.check(system, np.asarray(ts, dtype=float))
     inputs.check_memory(system, x, len(times), save is None)
+    if isinstance(method, HostMethod) and not traced:
+        return run_on_host(system, x, times, m, method, save, _bar(progress))
 
     batch = x.shape[:-2]
     x = x.reshape(math.prod(batch), *x.shape[-2:])

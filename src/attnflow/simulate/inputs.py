@@ -13,9 +13,10 @@ from jaxtyping import Array
 
 from attnflow.checks import is_traced, require_finite, require_memory
 from attnflow.errors import InputError
+from attnflow.simulate.filippov import Filippov
 from attnflow.simulate.methods import Adaptive, Layers, Method
 from attnflow.simulate.trajectory import Trajectory
-from attnflow.systems import Map, System
+from attnflow.systems import Hardmax, Map, System
 
 
 def check_system(system: Any) -> None:
@@ -28,6 +29,8 @@ def check_system(system: Any) -> None:
 def check_method(method: Any, system: System) -> Method:
     """The method, or the default of the system."""
     if method is None:
+        if isinstance(system, Hardmax):
+            return Filippov()
         return Layers() if isinstance(system, Map) else Adaptive()
     if not isinstance(method, Method):
         raise InputError(f"method must be Adaptive(), Fixed(dt) or Layers(dt), not {method!r}.")

@@ -153,7 +153,7 @@ class Adaptive(Method):
     def __repr__(self) -> str:
         """As it would be typed."""
         return (
-            f"Adaptive(rtol={_number(self.rtol)}, atol={_number(self.atol)}, "
+            f"Adaptive(rtol={as_typed(self.rtol)}, atol={as_typed(self.atol)}, "
             f"solver={self.solver!r}, max_steps={self.max_steps})"
         )
 
@@ -200,7 +200,7 @@ class Fixed(Method):
 
     def __repr__(self) -> str:
         """As it would be typed."""
-        return f"Fixed(dt={_number(self.dt)}, solver={self.solver!r})"
+        return f"Fixed(dt={as_typed(self.dt)}, solver={self.solver!r})"
 
 
 class Layers(Method):
@@ -258,7 +258,7 @@ class Layers(Method):
 
     def __repr__(self) -> str:
         """As it would be typed."""
-        return f"Layers(dt={_number(self.dt)})"
+        return f"Layers(dt={as_typed(self.dt)})"
 
 
 ADAPTIVE_SOLVERS: dict[str, Any] = {"dopri8": diffrax.Dopri8, "tsit5": diffrax.Tsit5}
@@ -277,5 +277,6 @@ def _count(ts: Any, dt: Any) -> int:
     return math.ceil(float(ts[-1] - ts[0]) / float(dt) - _slack(ts.dtype)) + 1
 
 
-def _number(value: Any) -> str:
+def as_typed(value: Any) -> str:
+    """A number as it would be typed, which a traced one cannot be."""
     return "traced" if is_traced(value) else repr(float(value))

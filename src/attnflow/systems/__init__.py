@@ -1,14 +1,17 @@
 """The dynamics of the papers, one class each, and the table that names them."""
 
 from attnflow.systems.base import Map, System
+from attnflow.systems.consensus import ConsensusAttention
 from attnflow.systems.ellipsoid import EllipsoidAttention
 from attnflow.systems.hegselmann_krause import HegselmannKrause
 from attnflow.systems.krause import Krause
 from attnflow.systems.mean_shift import MeanShift
+from attnflow.systems.hardmax import Hardmax
 from attnflow.systems.normalised import PostNorm, PreNorm
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
 from attnflow.systems.sa import SA
+from attnflow.systems.sinkhorn import SinkhornPure, SinkhornSA
 from attnflow.systems.usa import USA
 
 SYSTEMS: dict[str, type[System]] = {
@@ -24,6 +27,10 @@ SYSTEMS: dict[str, type[System]] = {
         Krause,
         HegselmannKrause,
         MeanShift,
+        SinkhornSA,
+        SinkhornPure,
+        ConsensusAttention,
+        Hardmax,
     )
 }
 """Every system by name, as specs call it."""
@@ -32,14 +39,18 @@ __all__ = [
     "SA",
     "SYSTEMS",
     "USA",
+    "ConsensusAttention",
     "EllipsoidAttention",
     "HegselmannKrause",
     "Krause",
+    "Hardmax",
     "Map",
     "MeanShift",
     "PostNorm",
     "PreNorm",
     "PureAttention",
     "RescaledAttention",
+    "SinkhornPure",
+    "SinkhornSA",
     "System",
 ]

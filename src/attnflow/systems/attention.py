@@ -91,8 +91,9 @@ class AttentionSystem(System):
 
     @property
     def _unit(self) -> bool:
-        """Whether scores are those of unit vectors."""
-        return isinstance(self.space, Sphere) and self.heads.Q is None and self.heads.K is None
+        """Whether scores are those of unit vectors, and nothing else enters the weights."""
+        identity = self.heads.Q is None and self.heads.K is None
+        return isinstance(self.space, Sphere) and identity and self.kind.rowwise
 
     def _backend(self, x: Float[Array, "n d"]) -> Backend:
         if self.backend is not None:
@@ -198,7 +199,8 @@ class AttentionSystem(System):
     def scores_held(self, n: int) -> int:
         """As many as the backend holds for each head."""
         backend = choose(n, self.heads.count) if self.backend is None else self.backend
-        return (self.heads.count or 1) * backend.scores_held(n)
+        held = backend.scores_held(n) if self.kind.rowwise else n * n
+        return (self.heads.count or 1) * held
 
     def parameters(self) -> dict[str, Any]:
         """β, and whatever is not its default."""

@@ -1,0 +1,92 @@
+"""SING: each token moves towards whom it scores highest."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Real
+
+from attnflow.checks import as_floats
+from attnflow.errors import InputError
+from attnflow.spaces import Euclidean, Space
+from attnflow.systems.base import System
+from attnflow.weights import Heads, Weight, apply
+
+ROUNDING = 64
+"""Scores that differ by this many units of rounding, of the largest one, tie."""
+
+
+class Hardmax(System):
+    """The singular (hardmax) dynamics on R^d, [P](9.5)–(9.6): the limit β → ∞ of (9.4).
+
+        z_i' = |C_i|⁻¹ Σ_{j∈C_i} V (z_j − z_i),   C_i = argmax_j <Q z_i, K z_j>
+
+    The field jumps where scores tie. Solutions are those of the differential inclusion
+    `z_i' ∈ conv{V (z_j − z_i) : j ∈ C_i}`, in Filippov's sense. They exist and are not unique
+    (Example 9.3), so `simulate` runs them with the method `Filippov(rule)`, whose rule selects one.
+    `velocity` is the field as it is written, with all that tie to rounding; `Fixed` and `Layers`
+    give its Euler steps. With masses the mean over C_i is weighted. Q, K, V are constant and of
+    one head.
+
+    With V = I tokens run to a few leaders, vertices of the hull. With V = −I tokens slide along
+    ties, as every choice is regretted at once.
+
+    >>> print(Hardmax().velocity(0.0, jnp.array([[1.0], [3.0], [-1.0]])))
+    [[2.]
+     [0.]
+     [0.]]
+    """
+
+    equation: ClassVar[str] = "z_i' = mean over argmax_j <Q z_i, K z_j> of V (z_j − z_i)"
+    source: ClassVar[str] = "[P](9.5)(9.6)"
+
+    space: Space
+    heads: Heads
+
+    def __init__(self, Q: Weight = None, K: Weight = None, V: Weight = None):
+        self.space = Euclidean()
+        for name, W in (("Q", Q), ("K", K), ("V", V)):
+            if callable(W):
+                raise InputError(f"{name} must be constant for Hardmax, not a function of time.")
+        self.heads = Heads(Q, K, V)
+        if self.heads.count is not None:
+            raise InputError(
+                f"Q, K and V must be single matrices for Hardmax, but they have "
+                f"{self.heads.count} heads: [P](9.5) has one."
+            )
+
+    def velocity(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The field (9.5), the mean over all that tie."""
+        x = as_floats(x)
+        return apply(self.heads.at(t, x.dtype).V, self.attention(t, x, masses) @ x - x)
+
+    def attention(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n n"]:
+        """The weights `m_j / Σ_{k∈C_i} m_k` of j in C_i, and 0 elsewhere."""
+        x = as_floats(x)
+        heads = self.heads.at(t, x.dtype)
+        scores = apply(heads.Q, x) @ apply(heads.K, x).T
+        if masses is not None:
+            scores = jnp.where(masses > 0, scores, -jnp.inf)
+        size = jnp.where(jnp.isfinite(scores), jnp.abs(scores), 0).max()
+        tie = ROUNDING * float(jnp.finfo(x.dtype).eps) * size
+        highest = (scores >= scores.max(axis=1, keepdims=True) - tie).astype(x.dtype)
+        weights = highest if masses is None else highest * masses
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Tokens must have the dimension of the weights."""
+        if self.heads.dim not in (None, x.shape[-1]):
+            raise InputError(
+                f"x0 has tokens of dimension d = {x.shape[-1]}, but the weights of Hardmax expect "
+                f"d = {self.heads.dim}."
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        """The weights that are not the identity."""
+        named = {"Q": self.heads.Q, "K": self.heads.K, "V": self.heads.V}
+        return {name: W for name, W in named.items() if W is not None}
