@@ -21,24 +21,30 @@ from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted
 from attnflow.simulate import Adaptive, Coarsening, Fixed, Layers, Trajectory, simulate, solve
 from attnflow.systems import (
+    CBO,
     SA,
     SYSTEMS,
     USA,
+    CuckerSmale,
     EllipsoidAttention,
+    Noisy,
     PostNorm,
     PreNorm,
     PureAttention,
     RescaledAttention,
     System,
+    Vicsek,
 )
 from attnflow.weights import Heads
 
 __all__ = [
+    "CBO",
     "SA",
     "SYSTEMS",
     "USA",
     "Adaptive",
     "Coarsening",
+    "CuckerSmale",
     "EllipsoidAttention",
     "Fixed",
     "Heads",
@@ -46,12 +52,14 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Layers",
+    "Noisy",
     "PostNorm",
     "PreNorm",
     "PureAttention",
     "RescaledAttention",
     "System",
     "Trajectory",
+    "Vicsek",
     "__version__",
     "attention",
     "initial",
