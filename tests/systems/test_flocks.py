@@ -113,7 +113,7 @@ def test_specs_of_them():
     assert repr(built.system) == "Noisy(system=SA(beta=2), sigma=0.1)"
     flock = parse_spec(base | {"system": {"name": "CuckerSmale", "K": 2.0, "b": 0.5}}).build()
     assert float(flock.system.K) == 2.0
-    with pytest.raises(InputError, match="system.system.name: missing"):
+    with pytest.raises(InputError, match=r"system\.system\.name: missing"):
         parse_spec(base | {"system": {"name": "Noisy", "sigma": 0.1, "system": {}}}).build()
 
 

@@ -103,15 +103,17 @@ def test_layers_have_a_kick():
 
 
 def _path(system, x0, steps, w):
-    """Heun and Euler–Maruyama by hand, for a given Brownian path."""
-    dt = 1.0 / steps
+    """Heun's method by hand, for a given Brownian path."""
     coarse = w.reshape(steps, -1, *w.shape[1:]).sum(axis=1)
-    x = x0
-    for k in range(steps):
-        move = lambda y, k=k: system.velocity(0.0, y) * dt + system.diffuse(0.0, y, coarse[k])
+
+    def step(x, dw):
+        def move(y):
+            return system.velocity(0.0, y) / steps + system.diffuse(0.0, y, dw)
+
         guess = move(x)
-        x = system.retract(x + (guess + move(x + guess)) / 2)
-    return x
+        return system.retract(x + (guess + move(x + guess)) / 2), None
+
+    return jax.lax.scan(step, x0, coarse)[0]
 
 
 @pytest.mark.slow
