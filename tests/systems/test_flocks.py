@@ -31,7 +31,7 @@ def test_masses_are_birds_that_fly_together(rng):
 @pytest.mark.parametrize(("b", "flocks"), [(0.25, True), (0.5, True), (1.5, False)])
 def test_flocking_is_unconditional_up_to_one_half(b, flocks):
     x0 = af.initial.gaussian(n=10, d=4, scale=3.0, seed=0)
-    system = af.CuckerSmale(K=1.0, b=b)
+    system = af.CuckerSmale(K=5.0, b=b)
     traj = af.simulate(system, x0, [0.0, 100.0, 200.0], method=af.Adaptive(rtol=1e-6))
     v = [np.asarray(system.velocities(x)) for x in traj.xs]
     x = [np.asarray(system.positions(x)) for x in traj.xs]
