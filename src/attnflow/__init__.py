@@ -30,6 +30,7 @@ from attnflow.simulate import (
     solve,
 )
 from attnflow.systems import (
+    CBO,
     SA,
     SYSTEMS,
     USA,
@@ -39,6 +40,9 @@ from attnflow.systems import (
     Krause,
     MeanShift,
     Hardmax,
+    CuckerSmale,
+    EllipsoidAttention,
+    Noisy,
     PostNorm,
     PreNorm,
     PureAttention,
@@ -46,16 +50,19 @@ from attnflow.systems import (
     SinkhornPure,
     SinkhornSA,
     System,
+    Vicsek,
 )
 from attnflow.weights import Heads
 
 __all__ = [
+    "CBO",
     "SA",
     "SYSTEMS",
     "USA",
     "Adaptive",
     "Coarsening",
     "ConsensusAttention",
+    "CuckerSmale",
     "EllipsoidAttention",
     "Filippov",
     "Fixed",
@@ -68,6 +75,7 @@ __all__ = [
     "Krause",
     "Layers",
     "MeanShift",
+    "Noisy",
     "PostNorm",
     "PreNorm",
     "PureAttention",
@@ -76,6 +84,7 @@ __all__ = [
     "SinkhornSA",
     "System",
     "Trajectory",
+    "Vicsek",
     "__version__",
     "attention",
     "initial",

@@ -65,6 +65,16 @@ def require_positive(value: Any, name: str) -> None:
         raise InputError(f"{name} must be a finite number above 0, but it is {value!r}.")
 
 
+def require_nonnegative(value: Any, name: str) -> None:
+    """Refuse a number, or an array with an entry, that is not finite or is below zero."""
+    if is_traced(value):
+        return
+    require_finite(value, name)
+    least = np.min(np.asarray(value), initial=0)
+    if least < 0:
+        raise InputError(f"{name} must be at least 0, but it is {float(least):g}.")
+
+
 def require_count(value: Any, name: str, least: int = 1) -> int:
     """A whole number of at least `least`, or an error."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:

@@ -62,6 +62,7 @@ def _run(
             planned.x0,
             planned.ts,
             method=planned.method,
+            key=planned.key,
             progress=sys.stderr.isatty(),
         )
     except (IncompleteRun, Interrupted) as error:

@@ -54,7 +54,8 @@ def simulate(
         masses: the masses of the tokens, (n,) or (*batch, n); all 1 by default.
         save: keep `save(t, x)` at each time instead of the states, for example an energy. The
             function is compiled in: pass the same one again to compile only once.
-        key: for systems that draw random numbers as they run; the others do not look at it.
+        key: a seed or a key, for systems that draw random numbers as they run (`Noisy`). Each
+            member of a batch draws its own; the other systems do not look at it.
         progress: show a bar, under jit too.
 
     Where n < d and the flow stays in the span of its tokens (V = cI above all), it is run in R^n
@@ -91,13 +92,14 @@ def simulate(
     batch = x.shape[:-2]
     x = x.reshape(math.prod(batch), *x.shape[-2:])
     each = None if m is None else jnp.broadcast_to(m, (*batch, m.shape[-1])).reshape(x.shape[:2])
+    keys = inputs.check_keys(system, key, len(x))
     if traced:
-        kept, final, at = _in_one(system, x, times, each, method, save, progress)
+        kept, final, at = _in_one(system, x, times, each, keys, method, save, progress)
     else:
         inside, x, basis = reduce(system, x)
         problem = Problem(inside, method, times, save)
         try:
-            kept, final, at = _Run(problem).all(x, each, basis, progress)
+            kept, final, at = _Run(problem).all(x, each, basis, keys, progress)
         except _Stopped as stop:
             raise stop.error(_gathered(system, method, m, batch, *stop.reached)) from None
     return _gathered(system, method, m, batch, times, kept, final, at)
@@ -108,16 +110,18 @@ def _in_one(
     x: Array,
     ts: Array,
     masses: Array | None,
+    keys: Array | None,
     method: Method,
     save: Save | None,
     progress: bool,
 ) -> tuple[Any, Any, Standing]:
     """The traced way: one vmapped `solve`."""
+    given: dict[str, Any] = {"method": method, "save": save, "progress": progress}
 
-    def one(x: Array, masses: Array | None) -> tuple[Any, Any, Standing]:
-        return solve(system, x, ts, method=method, masses=masses, save=save, progress=progress)
+    def one(x: Array, masses: Array | None, key: Array | None) -> tuple[Any, Any, Standing]:
+        return solve(system, x, ts, masses=masses, key=key, **given)
 
-    return _for_each(one, x.shape[-2], x, masses)
+    return _for_each(one, x.shape[-2], x, masses, keys)
 
 
 def _gathered(
@@ -167,13 +171,18 @@ class _Run:
         self.problem = problem
 
     def all(
-        self, x: Array, masses: Array | None, basis: Array | None, progress: bool
+        self,
+        x: Array,
+        masses: Array | None,
+        basis: Array | None,
+        keys: Array | None,
+        progress: bool,
     ) -> tuple[Any, Any, Standing]:
         """Every chunk, to the end or to an error."""
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
         chunk = self._chunk(x)
         limit = self.problem.method.steps_limit(self.problem.ts)
-        at = _begin(self.problem, x, masses, basis)
+        at = _begin(self.problem, x, masses, basis, keys)
         bar = _bar(progress)
         try:
             while float(jnp.min(at.t)) < t1:
@@ -256,8 +265,10 @@ def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
 
 
 @eqx.filter_jit
-def _begin(problem: Problem, x: Array, masses: Array | None, basis: Array | None) -> Standing:
-    return _for_each(problem.begin, x.shape[-2], x, masses, basis)
+def _begin(
+    problem: Problem, x: Array, masses: Array | None, basis: Array | None, keys: Array | None
+) -> Standing:
+    return _for_each(problem.begin, x.shape[-2], x, masses, basis, keys)
 
 
 @eqx.filter_jit

@@ -13,10 +13,14 @@ from jaxtyping import Array
 
 from attnflow.checks import is_traced, require_finite, require_memory
 from attnflow.errors import InputError
+from attnflow.randomness import as_key
 from attnflow.simulate.filippov import Filippov
-from attnflow.simulate.methods import Adaptive, Layers, Method
+from attnflow.simulate.methods import Adaptive, Fixed, Layers, Method
 from attnflow.simulate.trajectory import Trajectory
-from attnflow.systems import Hardmax, Map, System
+from attnflow.systems import Diffusive, Hardmax, Map, System
+
+NOISE_STEP = 0.01
+"""The step for systems with noise where none is given."""
 
 
 def check_system(system: Any) -> None:
@@ -29,12 +33,31 @@ def check_system(system: Any) -> None:
 def check_method(method: Any, system: System) -> Method:
     """The method, or the default of the system."""
     if method is None:
-        if isinstance(system, Hardmax):
-            return Filippov()
-        return Layers() if isinstance(system, Map) else Adaptive()
+        return _usual(system)
     if not isinstance(method, Method):
         raise InputError(f"method must be Adaptive(), Fixed(dt) or Layers(dt), not {method!r}.")
     return method
+
+
+def _usual(system: System) -> Method:
+    if isinstance(system, Diffusive):
+        return Fixed(NOISE_STEP, "euler" if system.ito else "heun")
+    if isinstance(system, Hardmax):
+        return Filippov()
+    return Layers() if isinstance(system, Map) else Adaptive()
+
+
+def check_keys(system: System, key: Any, members: int) -> Array | None:
+    """A key for each member of a batch, for a system that draws; member i's depends on i alone."""
+    if not system.random:
+        return None
+    if key is None:
+        raise InputError(
+            f"key: {type(system).__name__} draws random numbers as it runs: pass a seed, as in "
+            "key=0, or a jax.random key."
+        )
+    one = as_key(key, None) if isinstance(key, (int, np.integer)) else as_key(None, key)
+    return jax.vmap(lambda i: jax.random.fold_in(one, i))(jnp.arange(members))
 
 
 def check_times(ts: Any, dtype: Any) -> Array:

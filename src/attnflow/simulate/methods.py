@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
+from attnflow.simulate.noise import Noise
 from attnflow.simulate.stepping import (
     RK4,
     LayerStep,
@@ -24,7 +25,7 @@ from attnflow.simulate.stepping import (
     Tolerance,
     worst_token,
 )
-from attnflow.systems import Map, System
+from attnflow.systems import Diffusive, Map, System
 
 MAX_STEPS = 100_000
 
@@ -66,6 +67,11 @@ class Method(eqx.Module):
             raise InputError(
                 f"method must be Layers(dt) for {type(system).__name__}, which is a map in time "
                 f"and has no velocity; it is {self!r}."
+            )
+        if isinstance(system, Diffusive):
+            raise InputError(
+                f"method must be Fixed(dt, 'euler') or Layers(dt) for {type(system).__name__}, "
+                f"which has noise; it is {self!r}."
             )
 
     def _continuous(
@@ -159,9 +165,10 @@ class Adaptive(Method):
 
 
 class Fixed(Method):
-    """Steps of one size: "rk4" (order 4) or "euler" (order 1), with retraction after each.
+    """Steps of one size: "rk4" (order 4), "heun" (2) or "euler" (1), with retraction after each.
 
     `dt` is made smaller where no whole number of steps fits between the first and the last time.
+    Systems with noise take "euler" (Euler–Maruyama) or "heun", and save times that are steps.
 
     >>> Fixed(0.1)
     Fixed(dt=0.1, solver='rk4')
@@ -181,13 +188,12 @@ class Fixed(Method):
         """The solver under a constant step."""
         span = ts[-1] - ts[0]
         dt = span / jnp.ceil(span / self.dt.astype(ts.dtype) - _slack(ts.dtype))
-        return self._continuous(
-            system,
-            masses,
-            Retracted(FIXED_SOLVERS[self.solver](), system),
-            diffrax.ConstantStepSize(),
-            dt,
-        )
+        solver = Retracted(FIXED_SOLVERS[self.solver](), system)
+        parts = self._continuous(system, masses, solver, diffrax.ConstantStepSize(), dt)
+        if not isinstance(system, Diffusive):
+            return parts
+        noise = Noise(system, masses, dt, y.shape)
+        return parts._replace(term=diffrax.MultiTerm(parts.term, noise))
 
     def steps_limit(self, ts: Any) -> int:
         """As many steps as it takes."""
@@ -195,8 +201,22 @@ class Fixed(Method):
 
     @property
     def stages(self) -> int:
-        """4 or 1."""
-        return 4 if self.solver == "rk4" else 1
+        """4, 2 or 1."""
+        return {"rk4": 4, "heun": 2, "euler": 1}[self.solver]
+
+    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
+        """Noise needs a solver for it, and is not known between steps."""
+        if not isinstance(system, Diffusive):
+            super().check(system, ts)
+            return
+        if self.solver == "rk4" or (self.solver == "heun" and system.ito):
+            raise InputError(
+                f"method must be Fixed(dt, 'euler') for {type(system).__name__}, which has "
+                f"noise{' in the sense of Itô' if system.ito else ''}; it is {self!r}."
+            )
+        if not is_traced(self.dt):
+            span = ts[-1] - ts[0]
+            _require_steps(ts, span / math.ceil(span / float(self.dt) - 1e-9), "steps")
 
     def __repr__(self) -> str:
         """As it would be typed."""
@@ -245,15 +265,7 @@ class Layers(Method):
         if is_traced(self.dt):
             return
         dt = float(self.dt)
-        layers = (ts - ts[0]) / dt
-        off = np.abs(layers - np.round(layers)) > 1e-6 * np.maximum(1, layers)
-        if off.any():
-            i = int(np.argmax(off))
-            below, above = (ts[0] + dt * f(layers[i]) for f in (math.floor, math.ceil))
-            raise InputError(
-                f"ts[{i}] = {ts[i]:g} is not a whole number of layers of dt = {dt:g} after the "
-                f"start: the nearest times that are are {below:g} and {above:g}."
-            )
+        _require_steps(ts, dt, "layers")
         system.check_layers(dt, ts[0])
 
     def __repr__(self) -> str:
@@ -262,7 +274,20 @@ class Layers(Method):
 
 
 ADAPTIVE_SOLVERS: dict[str, Any] = {"dopri8": diffrax.Dopri8, "tsit5": diffrax.Tsit5}
-FIXED_SOLVERS: dict[str, Any] = {"rk4": RK4, "euler": diffrax.Euler}
+FIXED_SOLVERS: dict[str, Any] = {"rk4": RK4, "heun": diffrax.Heun, "euler": diffrax.Euler}
+
+
+def _require_steps(ts: Float[np.ndarray, " T"], dt: float, what: str) -> None:
+    """Every save time is a whole number of steps after the start."""
+    steps = (ts - ts[0]) / dt
+    off = np.abs(steps - np.round(steps)) > 1e-6 * np.maximum(1, steps)
+    if off.any():
+        i = int(np.argmax(off))
+        below, above = (ts[0] + dt * f(steps[i]) for f in (math.floor, math.ceil))
+        raise InputError(
+            f"ts[{i}] = {ts[i]:g} is not a whole number of {what} of dt = {dt:g} after the "
+            f"start: the nearest times that are are {below:g} and {above:g}."
+        )
 
 
 def _slack(dtype: Any) -> float:

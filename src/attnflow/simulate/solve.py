@@ -9,10 +9,10 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnflow.simulate.methods import Adaptive, Method, Pieces
-from attnflow.systems import System
+from attnflow.systems import Random, System
 
 Save = Callable[[Any, Any], Any]
 
@@ -22,6 +22,7 @@ class Standing(eqx.Module):
 
     masses: Float[Array, " n"] | None
     basis: Float[Array, "r d"] | None
+    key: Key[Array, ""] | None
     t: Float[Array, ""]
     y: Any
     dt: Float[Array, ""]
@@ -51,10 +52,11 @@ class Problem(eqx.Module):
         x: Any,
         masses: Float[Array, " n"] | None,
         basis: Float[Array, "r d"] | None = None,
+        key: Key[Array, ""] | None = None,
     ) -> Standing:
-        """The standing at ts[0], before any step."""
+        """The standing at ts[0], before any step; the key is for systems that draw as they run."""
         t0, t1 = self.ts[0], self.ts[-1]
-        parts = self.method.pieces(self.system, masses, self.ts, x)
+        parts = self._pieces(masses, key, x)
         y = parts.encode(t0, x)
         order = parts.solver.error_order(parts.term)
         t_next, controller_state = parts.controller.init(
@@ -65,6 +67,7 @@ class Problem(eqx.Module):
         start = Standing(
             masses=masses,
             basis=basis,
+            key=key,
             t=t0,
             y=y,
             dt=t_next - t0,
@@ -84,7 +87,7 @@ class Problem(eqx.Module):
     ) -> Standing:
         """The standing after at most `steps` more steps."""
         T = len(self.ts)
-        parts = self.method.pieces(self.system, at.masses, self.ts, at.y)
+        parts = self._pieces(at.masses, at.key, at.y)
         padded = jnp.concatenate([self.ts, jnp.full(T, self.ts[-1])])
         window = jax.lax.dynamic_slice(padded, (at.count,), (T,))
         keep = diffrax.SubSaveAt(ts=window, fn=lambda t, y, args: self._keep(parts, t, y, at.basis))
@@ -115,6 +118,7 @@ class Problem(eqx.Module):
         return Standing(
             masses=at.masses,
             basis=at.basis,
+            key=at.key,
             t=t_last[0],
             y=jax.tree.map(lambda a: a[0], y_last),
             dt=solution.controller_state[1],
@@ -130,8 +134,14 @@ class Problem(eqx.Module):
 
     def final(self, at: Standing) -> Any:
         """The state that was reached."""
-        parts = self.method.pieces(self.system, at.masses, self.ts, at.y)
+        parts = self._pieces(at.masses, at.key, at.y)
         return _lifted(parts.decode(at.t, at.y), at.basis)
+
+    def _pieces(self, masses: Any, key: Any, y: Any) -> Pieces:
+        drawn = self.system
+        if isinstance(drawn, Random) and key is not None:
+            drawn = drawn.drawing(key)
+        return self.method.pieces(drawn, masses, self.ts, y)
 
     def _keep(self, parts: Pieces, t: Any, y: Any, basis: Array | None) -> Any:
         x = _lifted(parts.decode(t, y), basis)
@@ -146,6 +156,7 @@ def solve(
     method: Method | None = None,
     masses: Float[Array, " n"] | None = None,
     save: Save | None = None,
+    key: Key[Array, ""] | None = None,
     progress: bool = False,
     adjoint: diffrax.AbstractAdjoint | None = None,
 ) -> tuple[Any, Any, Standing]:
@@ -163,7 +174,7 @@ def solve(
     """
     problem = Problem(system, method or Adaptive(), ts, save)
     at = problem.advance(
-        problem.begin(x0, masses),
+        problem.begin(x0, masses, None, key),
         problem.method.steps_limit(ts),
         diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
         diffrax.TqdmProgressMeter() if progress else diffrax.NoProgressMeter(),

@@ -7,12 +7,18 @@ from attnflow.systems.hegselmann_krause import HegselmannKrause
 from attnflow.systems.krause import Krause
 from attnflow.systems.mean_shift import MeanShift
 from attnflow.systems.hardmax import Hardmax
+from attnflow.systems.base import Diffusive, Map, Random, System
+from attnflow.systems.cbo import CBO
+from attnflow.systems.cucker_smale import CuckerSmale
+from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.noisy import Noisy
 from attnflow.systems.normalised import PostNorm, PreNorm
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
 from attnflow.systems.sa import SA
 from attnflow.systems.sinkhorn import SinkhornPure, SinkhornSA
 from attnflow.systems.usa import USA
+from attnflow.systems.vicsek import Vicsek
 
 SYSTEMS: dict[str, type[System]] = {
     system.__name__: system
@@ -31,26 +37,36 @@ SYSTEMS: dict[str, type[System]] = {
         SinkhornPure,
         ConsensusAttention,
         Hardmax,
+        Noisy,
+        CBO,
+        CuckerSmale,
+        Vicsek,
     )
 }
 """Every system by name, as specs call it."""
 
 __all__ = [
+    "CBO",
     "SA",
     "SYSTEMS",
     "USA",
     "ConsensusAttention",
+    "CuckerSmale",
+    "Diffusive",
     "EllipsoidAttention",
     "HegselmannKrause",
     "Krause",
     "Hardmax",
     "Map",
     "MeanShift",
+    "Noisy",
     "PostNorm",
     "PreNorm",
     "PureAttention",
+    "Random",
     "RescaledAttention",
     "SinkhornPure",
     "SinkhornSA",
     "System",
+    "Vicsek",
 ]

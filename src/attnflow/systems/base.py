@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from attnflow.errors import InputError
 from attnflow.spaces import Space
@@ -77,6 +77,11 @@ class System(eqx.Module):
         return None
 
     @property
+    def random(self) -> bool:
+        """Whether it draws random numbers as it runs, so that `simulate` needs a key."""
+        return False
+
+    @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples the velocity jumps."""
         return ()
@@ -101,6 +106,42 @@ class System(eqx.Module):
     def parameters(self) -> dict[str, Any]:
         """The parameters that differ from their defaults, by name."""
         return {}
+
+
+class Random(System):
+    """A system that draws random numbers as it runs, from a key that `simulate` gives it."""
+
+    key: eqx.AbstractVar[Key[Array, ""] | None]
+
+    @property
+    def random(self) -> bool:
+        """True."""
+        return True
+
+    def drawing(self, key: Key[Array, ""]) -> Random:
+        """The system that draws its numbers from this key."""
+        return eqx.tree_at(lambda s: s.key, self, key, is_leaf=lambda leaf: leaf is None)
+
+
+class Diffusive(Random):
+    """A flow with noise: `dx = velocity dt + diffuse(t, x, dW)`, W a Brownian motion like x.
+
+    `ito` says that the noise depends on the state and is meant in the sense of Itô. Otherwise it is
+    the tangential part of a constant noise: Stratonovich's sense, or Itô's with retraction, which
+    are the same there.
+    """
+
+    ito: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def diffuse(
+        self,
+        t: Any,
+        x: Float[Array, "n d"],
+        w: Float[Array, "n d"],
+        masses: Float[Array, " n"] | None = None,
+    ) -> Float[Array, "n d"]:
+        """What the increment w of the Brownian motion moves."""
 
 
 class Map(System):

@@ -7,9 +7,9 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import as_floats, require_count
+from attnflow.checks import as_floats, require_count, require_nonnegative
 from attnflow.errors import InputError
-from attnflow.theory.inputs import Numbers, require_nonnegative
+from attnflow.theory.inputs import Numbers
 
 
 def tau_star(beta: Real[ArrayLike, "*shape"] | Numbers, d: int = 2) -> Float[Array, "*shape"]:

@@ -23,9 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import as_floats, is_traced, require_count
+from attnflow.checks import as_floats, is_traced, require_count, require_nonnegative
 from attnflow.errors import InputError
-from attnflow.theory.inputs import Numbers, require_nonnegative
+from attnflow.theory.inputs import Numbers
 
 NEAR, FAR = 1.0, 50.0
 """Exponential integrals: below NEAR the power series of E₁, above FAR the asymptotic one of Ei."""

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from attnflow.checks import require_count
-from attnflow.theory.inputs import require_nonnegative
+from attnflow.checks import require_count, require_nonnegative
 
 
 def gegenbauer_coefficients(beta: float | int, d: int, degree: int) -> Float[np.ndarray, " k"]:

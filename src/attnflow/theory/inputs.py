@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-
-from attnflow.checks import is_traced, require_finite
-from attnflow.errors import InputError, unknown
+from attnflow.errors import unknown
 
 Numbers = Sequence[float | int]
 """A list of numbers, where an array of them is expected."""
@@ -32,13 +29,3 @@ def look_up(what: str, name: str, rows: Iterable[Row]) -> Row:
     if name.lower() not in folded:
         raise unknown(what, name, names)
     return folded[name.lower()]
-
-
-def require_nonnegative(value: Any, name: str) -> None:
-    """Refuse a number, or an array with an entry, that is not finite or is below zero."""
-    if is_traced(value):
-        return
-    require_finite(value, name)
-    least = np.min(np.asarray(value), initial=0)
-    if least < 0:
-        raise InputError(f"{name} must be at least 0, but it is {float(least):g}.")

@@ -1,0 +1,122 @@
+"""CBO: consensus-based optimisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Key, Real
+
+from attnflow.checks import as_floats, require_nonnegative, require_positive
+from attnflow.errors import InputError, unknown
+from attnflow.spaces import Euclidean, Space
+from attnflow.systems.base import Diffusive
+
+Objective = Callable[[Array], Array]
+
+
+def ackley(x: Float[Array, " d"]) -> Float[Array, ""]:
+    """Ackley's function: many small holes in a large one; its minimum is 0, at 0.
+
+    >>> print(ackley(jnp.zeros(2)).round(12))
+    0.0
+    """
+    bowl = -20 * jnp.exp(-0.2 * jnp.sqrt(jnp.mean(x**2)))
+    return bowl - jnp.exp(jnp.mean(jnp.cos(2 * jnp.pi * x))) + 20 + math.e
+
+
+def rastrigin(x: Float[Array, " d"]) -> Float[Array, ""]:
+    """Rastrigin's function: a bowl with a hole at every whole point; its minimum is 0, at 0.
+
+    >>> print(rastrigin(jnp.array([0.0, 1.0])))
+    1.0
+    """
+    return jnp.sum(x**2 + 10 * (1 - jnp.cos(2 * jnp.pi * x)))
+
+
+OBJECTIVES: dict[str, Objective] = {"ackley": ackley, "rastrigin": rastrigin}
+
+
+class CBO(Diffusive):
+    """Consensus-based optimisation, [P] §9.4: particles drift to their best, and explore.
+
+        dx_i = −λ (x_i − v) dt + √2 σ |x_i − v| dW_i,   v = Σ_j x_j e^{−αf(x_j)} / Σ_j e^{−αf(x_j)}
+
+    v is attention of β = α with the scores −f(x_j): for large α it is the best particle. They meet
+    at a minimiser of f if λ > dσ². The noise is meant in the sense of Itô; this σ is not that of
+    `Noisy`. `simulate` needs a key.
+
+    `objective` is a function of one point, or "ackley" or "rastrigin".
+
+    >>> CBO("ackley").best(jnp.array([[0.0, 0.0], [2.0, 1.0]])).round(6).tolist()
+    [0.0, 0.0]
+    """
+
+    equation: ClassVar[str] = "dx_i = −λ (x_i−v) dt + √2 σ |x_i−v| dW_i, v = softmax(−αf)·x"
+    source: ClassVar[str] = "[P] §9.4"
+    ito: ClassVar[bool] = True
+
+    alpha: Float[Array, ""]
+    lam: Float[Array, ""]
+    sigma: Float[Array, ""]
+    space: Space
+    key: Key[Array, ""] | None
+    objective: Objective = eqx.field(static=True)
+
+    def __init__(
+        self,
+        objective: Objective | str,
+        alpha: Real[ArrayLike, ""] = 50.0,
+        lam: Real[ArrayLike, ""] = 1.0,
+        sigma: Real[ArrayLike, ""] = 0.5,
+    ):
+        if isinstance(objective, str):
+            if objective not in OBJECTIVES:
+                raise unknown("objective", objective, OBJECTIVES)
+            objective = OBJECTIVES[objective]
+        if not callable(objective):
+            raise InputError(f"objective must be a function of a point, not {objective!r}.")
+        require_positive(alpha, "alpha")
+        require_positive(lam, "lam")
+        require_nonnegative(sigma, "sigma")
+        self.alpha, self.lam = jnp.asarray(alpha, float), jnp.asarray(lam, float)
+        self.sigma, self.objective = jnp.asarray(sigma, float), objective
+        self.space, self.key = Euclidean(), None
+
+    def best(
+        self, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, " d"]:
+        """The consensus point v."""
+        x = as_floats(x)
+        scores = -self.alpha.astype(x.dtype) * jax.vmap(self.objective)(x)
+        return jax.nn.softmax(scores if masses is None else scores + jnp.log(masses)) @ x
+
+    def velocity(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """`−λ (x − v)`."""
+        return -self.lam.astype(as_floats(x).dtype) * (as_floats(x) - self.best(x, masses))
+
+    def diffuse(
+        self,
+        t: Any,
+        x: Float[Array, "n d"],
+        w: Float[Array, "n d"],
+        masses: Float[Array, " n"] | None = None,
+    ) -> Float[Array, "n d"]:
+        """`√2 σ |x − v| w`."""
+        far = jnp.linalg.norm(x - self.best(x, masses), axis=-1, keepdims=True)
+        return math.sqrt(2) * self.sigma.astype(x.dtype) * far * w
+
+    def scores_held(self, n: int) -> int:
+        """One for each particle."""
+        return n
+
+    def parameters(self) -> dict[str, Any]:
+        """The objective, α, λ and σ."""
+        name = getattr(self.objective, "__name__", "objective")
+        return {"objective": name, "alpha": self.alpha, "lam": self.lam, "sigma": self.sigma}

@@ -1,0 +1,180 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.errors import InputError
+from attnflow.spaces import Euclidean, Space, Sphere
+from attnflow.systems import System
+
+
+class Still(System):
+    """Nothing moves but by noise."""
+
+    space: Space
+
+    def velocity(self, t, x, masses=None):
+        return jnp.zeros_like(x)
+
+    def scores_held(self, n):
+        return n
+
+
+class Decay(Still):
+    """x' = −x: with noise an Ornstein–Uhlenbeck process."""
+
+    def velocity(self, t, x, masses=None):
+        return -x
+
+
+def test_brownian_motion_on_r_d():
+    x0 = jnp.zeros((20_000, 2))
+    noisy = af.Noisy(Still(Euclidean()), 0.3)
+    xs = np.asarray(
+        af.simulate(noisy, x0, [0.0, 0.5, 2.0], method=af.Fixed(0.05, "euler"), key=1).xs
+    )
+    assert np.allclose(xs.var(axis=(1, 2)), 2 * 0.3 * np.array([0, 0.5, 2.0]), rtol=0.03)
+    late = xs[2] - xs[1]
+    assert abs(np.mean(late * xs[1])) < 0.01, "increments are independent"
+
+
+def test_ornstein_uhlenbeck_is_stationary():
+    noisy = af.Noisy(Decay(Euclidean()), 0.4)
+    final = af.simulate(
+        noisy, jnp.zeros((20_000, 1)), [0.0, 8.0], method=af.Fixed(0.02, "euler"), key=2
+    ).final
+    assert abs(float(final.var()) - 0.4) < 0.02
+
+
+@pytest.mark.parametrize("solver", ["heun", "euler"])
+@pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (4, 0.1)])
+def test_brownian_motion_on_the_sphere(d, sigma, solver):
+    """E<x(t), x(0)> = e^{−(d−1)σt}; the step's bias is O(dt)."""
+    x0 = af.initial.sphere(n=20_000, d=d, seed=0)
+    noisy = af.Noisy(Still(Sphere()), sigma)
+    traj = af.simulate(noisy, x0, [0.0, 1.0], method=af.Fixed(0.005, solver), key=3)
+    found = float(jnp.mean(jnp.sum(traj.final * x0, axis=1)))
+    assert abs(found - np.exp(-(d - 1) * sigma)) < 0.02
+    assert float(jnp.abs(jnp.linalg.norm(traj.final, axis=1) - 1).max()) < 1e-12
+
+
+def test_without_noise_it_is_the_system():
+    x0 = af.initial.sphere(n=8, d=3, seed=0)
+    plain = af.simulate(af.SA(2.0), x0, [0.0, 1.0], method=af.Fixed(0.1, "heun"))
+    noisy = af.simulate(
+        af.Noisy(af.SA(2.0), 0.0), x0, [0.0, 1.0], method=af.Fixed(0.1, "heun"), key=0
+    )
+    assert np.allclose(plain.final, noisy.final, atol=1e-14)
+
+
+def test_keys():
+    x0 = af.initial.sphere(n=4, d=2, seed=0, batch=3)
+    noisy, ts = af.Noisy(af.SA(1.0), 0.1), [0.0, 0.5, 1.0]
+
+    def run(x, key):
+        return np.asarray(af.simulate(noisy, x, ts, method=af.Fixed(0.1, "euler"), key=key).xs)
+
+    same = jnp.broadcast_to(x0[0], x0.shape)
+    xs = run(same, 5)
+    assert (xs == run(same, jax.random.key(5))).all()
+    assert not np.isclose(xs[0, -1], xs[1, -1]).any(), "each member draws its own"
+    assert np.allclose(xs[:1], run(same[:1], 5), atol=1e-12), "which does not depend on the others"
+    assert not np.isclose(xs[0, -1], run(same, 6)[0, -1]).any()
+    with pytest.raises(InputError, match="draws random numbers"):
+        af.simulate(noisy, x0, ts)
+
+
+def test_a_continued_run_sees_new_noise():
+    x0 = jnp.zeros((2000, 1))
+    noisy, method = af.Noisy(Still(Euclidean()), 0.5), af.Fixed(0.25, "euler")
+    first = af.simulate(noisy, x0, [0.0, 1.0], method=method, key=1)
+    second = af.simulate(noisy, first, [1.0, 2.0], method=method, key=1)
+    a, b = np.asarray(first.final[:, 0]), np.asarray((second.final - first.final)[:, 0])
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.1
+
+
+def test_layers_have_a_kick():
+    noisy = af.Noisy(Still(Euclidean()), 0.5)
+    final = af.simulate(
+        noisy, jnp.zeros((20_000, 1)), [0.0, 3.0], method=af.Layers(0.5), key=1
+    ).final
+    assert abs(float(final.var()) - 3.0) < 0.1
+
+
+def _path(system, x0, steps, w):
+    """Heun's method by hand, for a given Brownian path."""
+    coarse = w.reshape(steps, -1, *w.shape[1:]).sum(axis=1)
+
+    def step(x, dw):
+        def move(y):
+            return system.velocity(0.0, y) / steps + system.diffuse(0.0, y, dw)
+
+        guess = move(x)
+        return system.retract(x + (guess + move(x + guess)) / 2), None
+
+    return jax.lax.scan(step, x0, coarse)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("inner", "x0", "expected"),
+    [
+        (af.SA(1.0), af.initial.sphere(n=4, d=3, seed=0), 0.5),
+        (Decay(Euclidean()), jnp.ones((4, 3)), 1.0),
+    ],
+    ids=["sphere", "R^3"],
+)
+def test_strong_order(inner, x0, expected):
+    """½ on the sphere, where the noise does not commute, and 1 where it is constant."""
+    system = af.Noisy(inner, 0.3)
+    w = jax.random.normal(jax.random.key(0), (200, 1024, *x0.shape)) / np.sqrt(1024)
+    ends = {
+        steps: jax.jit(jax.vmap(lambda w, s=steps: _path(system, x0, s, w)))(w)
+        for steps in (8, 16, 32, 1024)
+    }
+    errors = [float(jnp.abs(ends[s] - ends[1024]).mean()) for s in (8, 16, 32)]
+    order = np.polyfit(np.log([1 / 8, 1 / 16, 1 / 32]), np.log(errors), 1)[0]
+    assert abs(order - expected) < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("solver", ["heun", "euler"])
+def test_weak_order(solver):
+    """The rate at which <x(t), x(0)> falls, σ on the circle, has an error of order 1."""
+    x0 = af.initial.sphere(n=200_000, d=2, seed=0)
+    errors = []
+    for dt in (0.4, 0.2, 0.1):
+        noisy = af.Noisy(Still(Sphere()), 0.3)
+        final = af.simulate(noisy, x0, [0.0, 2.0], method=af.Fixed(dt, solver), key=3).final
+        rate = -np.log(float(jnp.mean(jnp.sum(final * x0, axis=1)))) / 2
+        errors.append(abs(rate / 0.3 - 1))
+    order = np.polyfit(np.log([0.4, 0.2, 0.1]), np.log(errors), 1)[0]
+    assert 0.7 < order < 1.3
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: af.Noisy("SA", 0.1), "system must be a System"),
+        (lambda: af.Noisy(af.SA(1.0), -0.1), "sigma must be at least 0"),
+        (lambda: af.Noisy(af.RescaledAttention(), 0.1), "in its own coordinates"),
+        (lambda: af.Noisy(af.PostNorm(1.0, np.ones(2)), 0.1), "in its own coordinates"),
+    ],
+)
+def test_bad_input(untyped, make, said):
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("method", "ts", "said"),
+    [
+        (af.Adaptive(), [0.0, 1.0], "which has noise"),
+        (af.Fixed(0.1, "euler"), [0.0, 0.95, 1.0], "whole number of steps"),
+    ],
+)
+def test_methods_that_cannot(method, ts, said):
+    x0 = af.initial.sphere(n=4, d=2, seed=0)
+    with pytest.raises(InputError, match=said):
+        af.simulate(af.Noisy(af.SA(1.0), 0.1), x0, ts, method=method, key=0)
