@@ -1,7 +1,10 @@
 """The dynamics of the papers, one class each, and the table that names them."""
 
+from attnflow.systems.angular import AngularSA, AngularUSA
 from attnflow.systems.base import Map, System
+from attnflow.systems.coupling import CircleCoupling
 from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.kuramoto import Kuramoto
 from attnflow.systems.normalised import PostNorm, PreNorm
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
@@ -18,6 +21,10 @@ SYSTEMS: dict[str, type[System]] = {
         EllipsoidAttention,
         PostNorm,
         PreNorm,
+        AngularSA,
+        AngularUSA,
+        Kuramoto,
+        CircleCoupling,
     )
 }
 """Every system by name, as specs call it."""
@@ -26,7 +33,11 @@ __all__ = [
     "SA",
     "SYSTEMS",
     "USA",
+    "AngularSA",
+    "AngularUSA",
+    "CircleCoupling",
     "EllipsoidAttention",
+    "Kuramoto",
     "Map",
     "PostNorm",
     "PreNorm",
