@@ -13,10 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from attnflow import initial
 from attnflow.errors import InputError
 from attnflow.simulate import METHODS, Method
-from attnflow.spec.build import is_scores, named, scores_matrix, weight
+from attnflow.spec.build import drawn, is_scores, named, scores_matrix, weight
 from attnflow.systems import SYSTEMS, System
+from attnflow.weights.couplings import COUPLINGS
+from attnflow.weights.frequencies import FREQUENCIES
+from attnflow.weights.graphs import GRAPHS
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+MATRICES = ("Q", "K", "V")
+OF_TOKENS: dict[str, Any] = {"omega": FREQUENCIES, "graph": GRAPHS, "h": COUPLINGS}
+"""What a system may have for each token or pair of tokens, and the families it is drawn from."""
 
 
 class Run(NamedTuple):
@@ -97,9 +105,11 @@ class RunSpec(BaseModel):
 
     def draw(self, key: Array) -> tuple[System, Array]:
         """The system and the start, with all that is random drawn from the key; works under jit."""
-        start, *weights = (jax.random.fold_in(key, purpose) for purpose in range(4))
+        purposes = range(1 + len(MATRICES) + len(OF_TOKENS))
+        start, *weights = (jax.random.fold_in(key, purpose) for purpose in purposes)
         x0 = self._start(start)
-        return self._system(x0.shape[-1], weights), x0
+        n, d = x0.shape[-2:]
+        return self._system(n, d, weights), x0
 
     def _start(self, key: Array) -> Array:
         if self.start.tokens is not None:
@@ -114,12 +124,16 @@ class RunSpec(BaseModel):
         given = {"key": key, "dtype": np.dtype(self.dtype)}
         return named("start", self.start.name, initial.STARTS, self.start.parameters(), given)
 
-    def _system(self, d: int, keys: list[Array]) -> System:
+    def _system(self, n: int, d: int, keys: list[Array]) -> System:
         parameters = self.system.parameters()
         scores = parameters.pop("V") if is_scores(parameters.get("V")) else None
-        for name, key in zip(("Q", "K", "V"), keys, strict=True):
-            if name in parameters:
-                parameters[name] = weight(f"system.{name}", parameters[name], d, key)
+        keyed = dict(zip((*MATRICES, *OF_TOKENS), keys, strict=True))
+        for name in [name for name in keyed if name in parameters]:
+            where, value, key = f"system.{name}", parameters[name], keyed[name]
+            if name in MATRICES:
+                parameters[name] = weight(where, value, d, key)
+            else:
+                parameters[name] = drawn(where, value, OF_TOKENS[name], {"n": n, "key": key})
         if scores is not None:
             parameters["V"] = scores_matrix(scores, parameters.get("Q"), parameters.get("K"))
         if "D" in parameters:
