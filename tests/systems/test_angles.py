@@ -55,8 +55,20 @@ def test_velocities_are_the_sums_of_the_paper(name, masses):
     assert np.abs(ours - literal(name, THETA, masses)).max() < 1e-13
 
 
+PAIRS = [(af.AngularSA, af.SA), (af.AngularUSA, af.USA)]
+
+
+@pytest.mark.parametrize(("angular", "sphere"), PAIRS)
+def test_angular_speeds_are_those_of_tokens_on_the_circle(angular, sphere):
+    x, m = jnp.asarray(THETA)[:, None], jnp.asarray(MASSES)
+    tokens = angular(3.0).positions(x)
+    along = np.column_stack([-tokens[:, 1], tokens[:, 0]])
+    theirs = sphere(3.0).velocity(0.0, tokens, m)
+    assert np.abs(angular(3.0).velocity(0.0, x, m) * along - theirs).max() < 1e-13
+
+
 @pytest.mark.parametrize(
-    ("angular", "sphere"), [(af.AngularSA, af.SA), (af.AngularUSA, af.USA)], ids=["SA", "USA"]
+    ("angular", "sphere"), [PAIRS[0], pytest.param(*PAIRS[1], marks=pytest.mark.slow)]
 )
 def test_angles_follow_the_flow_of_attention_on_the_circle(angular, sphere):
     x0 = af.initial.sphere(n=12, d=2, seed=0)

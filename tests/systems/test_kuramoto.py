@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import connected_components
 
 import attnflow as af
 from attnflow.weights import frequencies, graphs
-from attnflow.weights.couplings import Exponential, Harmonics
+from attnflow.weights.couplings import Harmonics
 
 FINE = af.Fixed(0.05)
 
@@ -61,7 +61,7 @@ def test_equal_frequencies_synchronise(arc):
 def test_two_oscillators_lock_at_the_sine_of_their_detuning():
     K, detuning = 2.0, 1.2
     system = af.Kuramoto(K, np.array([0.0, detuning]))
-    run = af.simulate(system, np.array([[0.0], [1.0]]), [0.0, 10.0, 20.0, 21.0])
+    run = af.simulate(system, np.array([[0.0], [1.0]]), [0.0, 10.0, 20.0, 21.0], method=FINE)
     apart = run.xs[:, 1, 0] - run.xs[:, 0, 0]
     assert np.allclose(np.sin(apart[2:]), detuning / K, atol=1e-8)
     assert np.cos(apart[-1]) > 0
@@ -72,35 +72,25 @@ def test_two_oscillators_slip_a_turn_in_the_time_of_the_integral():
     K, detuning = 2.0, 2.5
     period = 2 * np.pi / np.sqrt(detuning**2 - K**2)
     system = af.Kuramoto(K, np.array([0.0, detuning]))
-    run = af.simulate(system, np.array([[0.0], [1.0]]), np.arange(4) * period)
+    run = af.simulate(system, np.array([[0.0], [1.0]]), np.arange(4) * period, method=FINE)
     apart = run.xs[:, 1, 0] - run.xs[:, 0, 0]
-    assert np.allclose(np.diff(apart), 2 * np.pi, atol=1e-6)
+    assert np.allclose(np.diff(apart), 2 * np.pi, atol=1e-4)
 
 
 def test_two_harmonics_make_two_clusters_opposite_each_other():
+    system = af.CircleCoupling(Harmonics(sin=[0.0, 1.0], cos=[0.0]), K=1.0)
     x0 = af.initial.angles(n=12, seed=2)
-    system = af.CircleCoupling(Harmonics(sin=[0.0, 1.0]), K=1.0)
-    final = af.simulate(system, x0, [0.0, 40.0], method=FINE).final
+    final = af.simulate(system, x0, [0.0, 40.0, 41.0], method=FINE).final
     assert af.observe.clusters(system.positions(final), 1e-6).count == 2
     assert np.abs(np.sin(final - final[0])).max() < 1e-9
 
 
 def test_a_lag_turns_the_synchronous_state():
     lag, K = 0.4, 1.5
-    h = Harmonics(sin=[np.cos(lag)], cos=[-np.sin(lag)])
-    system = af.CircleCoupling(h, K)
-    run = af.simulate(
-        system, af.initial.angles(n=12, arc=2.0, seed=2), [0.0, 30.0, 31.0], method=FINE
-    )
+    h = Harmonics(sin=[np.cos(lag), 0.0], cos=[-np.sin(lag)])
+    x0 = af.initial.angles(n=12, arc=2.0, seed=2)
+    run = af.simulate(af.CircleCoupling(h, K), x0, [0.0, 30.0, 31.0], method=FINE)
     assert np.allclose(run.xs[2] - run.xs[1], -K * np.sin(lag), atol=1e-9)
-
-
-def test_a_coupling_from_a_gradient_climbs_its_energy():
-    beta = 2.0
-    system = af.CircleCoupling(Exponential(beta), 1.0)
-    run = af.simulate(system, af.initial.angles(n=12, seed=2), np.linspace(0, 5, 11), method=FINE)
-    energies = [float(af.observe.energy(x, beta)) for x in run.positions]
-    assert (np.diff(energies) > 0).all()
 
 
 # ---------------------------------------------------------------------------------------------
