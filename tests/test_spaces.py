@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 from attnflow.errors import InputError
-from attnflow.spaces import Ellipsoid, Euclidean, Sphere, unit_rows
+from attnflow.spaces import Circle, Ellipsoid, Euclidean, Sphere, unit_rows
 
 D = np.array([2.0, 0.5, 1.0])
 SPACES = [Euclidean(), Sphere(), Ellipsoid(jnp.asarray(D))]
@@ -208,3 +208,17 @@ def test_float32_stays_float32(space, rng):
     x, v = (a.astype(jnp.float32) for a in (tokens(space, rng), tokens(space, rng)))
     out = (space.project(x, v), space.retract(v), space.distance(x, v))
     assert {a.dtype for a in out} == {jnp.dtype("float32")}
+
+
+def test_angles_are_as_far_apart_as_their_tokens(rng):
+    a, b = (jnp.asarray(rng.uniform(-20, 20, size=(9, 1))) for _ in range(2))
+    on_circle = [jnp.concatenate([jnp.cos(x), jnp.sin(x)], axis=-1) for x in (a, b)]
+    assert np.allclose(Circle().distance(a, b), Sphere().distance(*on_circle), atol=1e-13)
+    assert float(Circle().distance(jnp.zeros(1), jnp.array([1e-13]))) == pytest.approx(1e-13)
+
+
+def test_only_single_angles_are_admitted():
+    with pytest.raises(InputError, match=r"x0 must have shape \(n, 1\).*arctan2"):
+        Circle().admit(jnp.eye(2))
+    x = jnp.array([[100.0]])
+    assert Circle().admit(x) is x

@@ -28,6 +28,23 @@ def as_floats(value: Any) -> Array:
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 
 
+def as_number(value: Any, name: str) -> Array:
+    """A single real number as an array leaf, so that a new value recompiles nothing.
+
+    >>> print(as_number(2, "beta"))
+    2.0
+    """
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number, not {value!r}.") from None
+    if array.ndim != 0 or array.dtype.kind not in "fiu":
+        raise InputError(f"{name} must be a single real number, not {value!r}.")
+    array = as_floats(array)
+    require_finite(array, name)
+    return array
+
+
 def require_state(x: Any, masses: Any = None) -> None:
     """Refuse anything but tokens (n, d) and, where there are any, masses (n,)."""
     shape = np.shape(x)

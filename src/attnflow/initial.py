@@ -15,7 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from attnflow.checks import is_traced, require_count, require_finite, require_memory
+from attnflow.checks import (
+    is_traced,
+    require_count,
+    require_finite,
+    require_memory,
+    require_positive,
+)
 from attnflow.errors import InputError
 from attnflow.randomness import AnyKey, as_key
 from attnflow.spaces import unit_rows
@@ -146,6 +152,26 @@ def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1).astype(dtype)
 
 
+def angles(
+    n: int,
+    *,
+    arc: float | int = 2 * math.pi,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+    batch: Batch = (),
+    dtype: Any = float,
+) -> Float[Array, "*batch n 1"]:
+    """Independent uniform angles in an arc of the circle, by default all of it.
+
+    They lie between −arc/2 and arc/2, so that `arc` below π is an open half circle.
+
+    >>> bool((jnp.abs(angles(n=9, arc=2.0, seed=0)) <= 1).all())
+    True
+    """
+    require_positive(arc, "arc")
+    return cube(n, 1, side=arc, seed=seed, key=key, batch=batch, dtype=dtype)
+
+
 def cube(
     n: int,
     d: int,
@@ -215,7 +241,7 @@ def concatenated(
 
 STARTS: dict[str, Callable[..., Any]] = {
     start.__name__: start
-    for start in (gaussian, sphere, hemisphere, orthogonal, circle, cube, clustered)
+    for start in (gaussian, sphere, hemisphere, orthogonal, circle, angles, cube, clustered)
 }
 """The starts by name, as specs call them."""
 

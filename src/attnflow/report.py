@@ -12,8 +12,9 @@ import numpy as np
 from attnflow import observe
 from attnflow.errors import InputError
 from attnflow.simulate import Coarsening, Trajectory
-from attnflow.spaces import Sphere
+from attnflow.spaces import Circle, Sphere
 from attnflow.systems import System
+from attnflow.systems.angles import Oscillators
 from attnflow.systems.attention import AttentionSystem
 
 TOLERANCE = 1e-2
@@ -25,6 +26,7 @@ class Report:
     """The numbers behind a run's report and picture.
 
     `sums_error` bounds the error of each mean at the end, where sums went through harmonics.
+    `order` is the order parameter r of angles that have no energy.
     """
 
     system: str
@@ -38,6 +40,7 @@ class Report:
     clusters: list[int]
     energy: list[float] | None
     sums_error: float | None = None
+    order: list[float] | None = None
 
     @property
     def staircase(self) -> list[tuple[float, int]]:
@@ -53,8 +56,9 @@ def summarise(trajectory: Trajectory) -> Report:
     """The report of a single run that kept its states."""
     if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
         raise InputError("a report is of a single run (no batch) that kept its states.")
-    n, d = trajectory.final.shape
-    scale = float(np.sqrt(np.mean(np.sum(np.asarray(trajectory.xs[0]) ** 2, axis=-1))))
+    tokens = trajectory.positions
+    n, d = tokens.shape[1:]
+    scale = float(np.sqrt(np.mean(np.sum(np.asarray(tokens[0]) ** 2, axis=-1))))
     tolerance = TOLERANCE * scale if scale > 0 else TOLERANCE
     return Report(
         system=str(trajectory.system),
@@ -68,6 +72,7 @@ def summarise(trajectory: Trajectory) -> Report:
         clusters=observe.cluster_history(trajectory, tolerance).counts.tolist(),
         energy=_energies(trajectory),
         sums_error=_sums_error(trajectory),
+        order=_orders(trajectory),
     )
 
 
@@ -80,13 +85,23 @@ def _sums_error(trajectory: Trajectory) -> float | None:
 
 
 def _energies(trajectory: Trajectory) -> list[float] | None:
-    """E_β at the save times, for tokens on the sphere."""
+    """E_β at the save times, for attention on the sphere or in angles."""
     system = trajectory.system
-    if not isinstance(system, System) or not isinstance(system.space, Sphere):
+    if not isinstance(system, System) or not isinstance(system.space, (Sphere, Circle)):
         return None
-    beta = system.beta  # type: ignore[attr-defined]
+    beta = getattr(system, "beta", None)
+    if beta is None:
+        return None
     values = jax.lax.map(
         lambda x: observe.energy(x, beta.astype(x.dtype), trajectory.masses),
-        jnp.asarray(trajectory.xs),
+        trajectory.positions,
     )
     return [float(e) for e in values]
+
+
+def _orders(trajectory: Trajectory) -> list[float] | None:
+    """Kuramoto's r at the save times, for oscillators."""
+    if not isinstance(trajectory.system, Oscillators):
+        return None
+    order = jax.vmap(lambda x: observe.order_parameter(x, trajectory.masses))
+    return [float(r) for r in order(trajectory.positions)]

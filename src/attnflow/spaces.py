@@ -1,4 +1,4 @@
-"""Where tokens live: R^d, the unit sphere, an ellipsoid.
+"""Where tokens live: R^d, the unit sphere, an ellipsoid, the circle as angles.
 
 A space knows its tangent directions and how to come back to itself. It knows no dynamics.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import abc
 import functools
 import operator
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -159,6 +160,43 @@ class Ellipsoid(Space):
         remedy = "attnflow.spaces.Ellipsoid(D).retract(x0) puts tokens on the ellipsoid"
         _require_unit(lengths, x.dtype, "|D⁻¹x|", remedy)
         return self.retract(x)
+
+
+class Circle(Space):
+    """The circle as angles: states `(n, 1)`, numbers that mean the same modulo 2π.
+
+    They are not brought back to one turn, so that windings can be counted.
+
+    >>> print(Circle().distance(jnp.array([[0.5]]), jnp.array([[0.25 + 2 * jnp.pi]])).round(12))
+    [0.25]
+    """
+
+    def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """V itself."""
+        return v
+
+    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """Y itself."""
+        return y
+
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        """The angle between x and y, at most π; accurate for close and for opposite ones alike."""
+        half = (x - y)[..., 0] / 2
+        return 2 * jnp.arctan2(jnp.abs(jnp.sin(half)), jnp.abs(jnp.cos(half)))
+
+    def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """X itself, if every token is a single angle."""
+        require_angles(x, "x0")
+        return x
+
+
+def require_angles(x: Any, name: str) -> None:
+    """Refuse a state that is not one angle for each token."""
+    if x.shape[-1] != 1:
+        raise InputError(
+            f"{name} must have shape (n, 1), one angle for each token, but its shape is {x.shape}. "
+            "The angles of tokens (n, 2) on the circle are arctan2(x[:, 1], x[:, 0])[:, None]."
+        )
 
 
 def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str, remedy: str) -> None:

@@ -117,6 +117,8 @@ def _print_report(report: Any, title: str | None) -> None:
     table.add_row("", f"(tokens linked within {report.tolerance:.2g})")
     if report.energy is not None:
         table.add_row("energy", f"E_β: {report.energy[0]:.6g} → {report.energy[-1]:.6g}")
+    if report.order is not None:
+        table.add_row("order", f"r: {report.order[0]:.6g} → {report.order[-1]:.6g}")
     console.print(table)
 
 

@@ -85,7 +85,7 @@ def _states(trajectory: Any) -> tuple[np.ndarray, np.ndarray, Merges | None]:
                 f"trajectory must be a single run, but it is a batch of shape "
                 f"{trajectory.final.shape[:-2]}: pass (ts, xs[i]) for one of its members."
             )
-        trajectory = (trajectory.ts, trajectory.xs)
+        trajectory = (trajectory.ts, trajectory.positions)
     if not isinstance(trajectory, tuple) or len(trajectory) != 2:
         raise InputError("trajectory must be a Trajectory or a pair of arrays (ts, xs).")
     ts, xs = (np.asarray(part, dtype=float) for part in trajectory)

@@ -30,7 +30,9 @@ def animate(trajectory: Trajectory, report: Report, *, path: str | Path) -> Path
     drawing every frame anew.
     """
     stage = stage_of(trajectory)
-    labels = cluster_labels(np.asarray(trajectory.xs), chosen_moments(report), report.tolerance)
+    labels = cluster_labels(
+        np.asarray(trajectory.positions), chosen_moments(report), report.tolerance
+    )
     saves = np.unique(np.linspace(0, len(report.times) - 1, FRAMES).round().astype(int))
     with style():
         figure = Figure(figsize=(5.0, 6.2), layout="constrained", dpi=90)

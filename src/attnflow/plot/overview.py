@@ -1,7 +1,8 @@
-"""The picture of a run: tokens at four moments, then cluster count and energy along time."""
+"""The picture of a run: tokens at four moments, then cluster count and energy or order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
@@ -15,7 +16,7 @@ from attnflow.plot.style import FAINT, INK, PALETTE, style
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report
 from attnflow.simulate import Trajectory
-from attnflow.spaces import Sphere
+from attnflow.spaces import Circle, Sphere
 from attnflow.systems import System
 
 matplotlib.use("Agg", force=False)
@@ -33,7 +34,7 @@ def overview(
     Tokens keep the colour of the cluster they are in at the last moment but one, so that one can
     see who came from where.
     """
-    xs = np.asarray(trajectory.xs)
+    xs = np.asarray(trajectory.positions)
     stage = stage_of(trajectory)
     moments = chosen_moments(report)
     labels = cluster_labels(xs, moments, report.tolerance)
@@ -49,11 +50,11 @@ def overview(
             ax.set_title(f"$t = {_number(report.times[i])}$\n{count} {noun}")
         width = 2 * len(moments)
         halves = (slice(0, width // 2), slice(width // 2, width))
-        counts_over_time(
-            figure.add_subplot(grid[1, halves[0] if report.energy else slice(0, width)]), report
-        )
-        if report.energy:
-            energy_over_time(figure.add_subplot(grid[1, halves[1]]), report)
+        beside = _beside_counts(report)
+        left = halves[0] if beside else slice(0, width)
+        counts_over_time(figure.add_subplot(grid[1, left]), report)
+        if beside:
+            beside(figure.add_subplot(grid[1, halves[1]]), report)
         heading = report.system if title is None else f"{title}: {report.system}"
         figure.suptitle(f"{heading}, $n = {report.n}$, $d = {report.d}$", fontsize=12)
         if path is not None:
@@ -62,10 +63,10 @@ def overview(
 
 
 def stage_of(trajectory: Trajectory) -> Stage:
-    """The view for a trajectory: round if its system lives on the unit sphere."""
+    """The view for a trajectory: round if its tokens live on the unit sphere."""
     system = trajectory.system
-    on_sphere = isinstance(system, System) and isinstance(system.space, Sphere)
-    return Stage(np.asarray(trajectory.xs), on_sphere)
+    round_ = isinstance(system, System) and isinstance(system.space, (Sphere, Circle))
+    return Stage(np.asarray(trajectory.positions), round_)
 
 
 def chosen_moments(report: Report) -> list[int]:
@@ -121,6 +122,20 @@ def energy_over_time(ax: Axes, report: Report) -> None:
     if values.min() > 0 and values.max() / values.min() > 30:
         ax.set_yscale("log")
     ax.set_ylabel(r"energy $E_\beta$")
+
+
+def order_over_time(ax: Axes, report: Report) -> None:
+    """The order parameter r."""
+    times = _shown_times(ax, report)
+    ax.plot(times, report.order or [], color=PALETTE[1])
+    ax.set(ylabel="order parameter $r$", ylim=(0, 1.05))
+
+
+def _beside_counts(report: Report) -> Callable[[Axes, Report], None] | None:
+    """What is drawn beside the cluster count, if the run has it."""
+    if report.energy:
+        return energy_over_time
+    return order_over_time if report.order else None
 
 
 def mark_time(ax: Axes, t: float) -> Line2D:

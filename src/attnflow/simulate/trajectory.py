@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -47,6 +48,20 @@ class Trajectory(eqx.Module):
     system: System | str
     method: Method | str
     merges: Merges | None = None
+
+    @property
+    def positions(self) -> Array:
+        """The tokens at the save times: `xs`, or what the system's `positions` makes of them.
+
+        >>> import attnflow as af
+        >>> af.simulate(af.Kuramoto(K=1.0), np.zeros((3, 1)), [0.0, 1.0]).positions.shape
+        (2, 3, 2)
+        """
+        xs = jnp.asarray(self.xs)
+        if not isinstance(self.system, System):
+            return xs
+        tokens = jax.vmap(self.system.positions)(xs.reshape(-1, *xs.shape[-2:]))
+        return tokens.reshape(*xs.shape[:-2], *tokens.shape[-2:])
 
     def join(self, later: Trajectory) -> Trajectory:
         """This run and its continuation as one; the time they share is kept once."""

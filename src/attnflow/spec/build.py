@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -57,18 +58,9 @@ def weight(where: str, value: Any, d: int, key: Array) -> Weight:
 
     A table with `every` is drawn anew every so often.
     """
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(value, list):
-        try:
-            return np.asarray(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"{where}: must be a list of rows of numbers.") from None
-    if not isinstance(value, dict) or not isinstance(value.get("family"), str):
-        raise InputError(
-            f"{where}: must be a number, a list of rows, or a table such as "
-            '{ family = "ginibre" }.'
-        )
+    if (numbers := _numbers(where, value)) is not None:
+        return numbers
+    _require_family(where, value, "ginibre")
     parameters = {k: v for k, v in value.items() if k not in ("family", "every")}
     if isinstance(parameters.get("eigenvalues"), list):
         parameters["eigenvalues"] = [_complex(where, v) for v in parameters["eigenvalues"]]
@@ -80,6 +72,46 @@ def weight(where: str, value: Any, d: int, key: Array) -> Weight:
         return Redrawn(_draw(draw, d), every=value["every"], key=key)
     except InputError as error:
         raise _at(where, error) from None
+
+
+def drawn(
+    where: str, value: Any, families: Mapping[str, Callable[..., Any]], given: Mapping[str, Any]
+) -> Any:
+    """Numbers as they are, or what a table such as `{ family = "lorentzian" }` names.
+
+    >>> drawn("system.omega", [0.0, 1.0], {}, {})
+    array([0., 1.])
+    """
+    if (numbers := _numbers(where, value)) is not None:
+        return numbers
+    _require_family(where, value, next(iter(families)))
+    parameters = {k: v for k, v in value.items() if k != "family"}
+    return named(where, value["family"], families, parameters, given)
+
+
+def _numbers(where: str, value: Any) -> Any:
+    """A number, or a list (of rows) as an array; None where it is neither.
+
+    The values of an axis of a sweep come as arrays.
+    """
+    if isinstance(value, jax.Array):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, list):
+        return None
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: must be a list of rows of numbers.") from None
+
+
+def _require_family(where: str, value: Any, example: str) -> None:
+    if not isinstance(value, dict) or not isinstance(value.get("family"), str):
+        raise InputError(
+            f"{where}: must be a number, a list of rows, or a table such as "
+            f'{{ family = "{example}" }}.'
+        )
 
 
 def is_scores(value: Any) -> bool:

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from attnflow import initial
 from attnflow.errors import InputError
 from attnflow.simulate import METHODS, Method
-from attnflow.spec.build import is_scores, named, scores_matrix, weight
-from attnflow.systems import SYSTEMS, System
-from attnflow.systems.attention import AttentionSystem
+from attnflow.spec.build import named
+from attnflow.spec.system import build_system, key_for
+from attnflow.systems import System
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -96,13 +96,14 @@ class RunSpec(BaseModel):
         """The system, start, times and method that this spec names."""
         key = jax.random.key(self.seed)
         system, x0 = self.draw(key)
-        return Run(system, x0, self.times.build(), self.build_method(), noise_key(key))
+        return Run(system, x0, self.times.build(), self.build_method(), key_for("noise", key))
 
     def draw(self, key: Array) -> tuple[System, Array]:
         """The system and the start, with all that is random drawn from the key; works under jit."""
-        start, *weights = (jax.random.fold_in(key, purpose) for purpose in range(4))
-        x0 = self._start(start)
-        return _system("system", self.system, x0.shape[-1], weights), x0
+        x0 = self._start(key_for("start", key))
+        n, d = x0.shape[-2:]
+        name, parameters = self.system.name, self.system.parameters()
+        return build_system("system", name, parameters, n, d, key), x0
 
     def _start(self, key: Array) -> Array:
         if self.start.tokens is not None:
@@ -122,31 +123,3 @@ class RunSpec(BaseModel):
         if self.method is None:
             return None
         return named("method", self.method.name, METHODS, self.method.parameters(), {})
-
-
-def noise_key(key: Array) -> Array:
-    """The key of what a system draws as it runs, from the key of all that a spec draws."""
-    return jax.random.fold_in(key, 4)
-
-
-def _system(where: str, given: Named, d: int, keys: list[Array]) -> System:
-    """The system of a table, and the one inside where it has one (`Noisy`)."""
-    parameters = given.parameters()
-    scores = parameters.pop("V") if is_scores(parameters.get("V")) else None
-    for name, key in zip(("Q", "K", "V"), keys, strict=True):
-        if name in parameters and takes_weights(given.name):
-            parameters[name] = weight(f"{where}.{name}", parameters[name], d, key)
-    if scores is not None:
-        parameters["V"] = scores_matrix(scores, parameters.get("Q"), parameters.get("K"))
-    if "D" in parameters:
-        parameters["D"] = np.asarray(parameters["D"], dtype=float)
-    if isinstance(inner := parameters.get("system"), dict):
-        if not isinstance(inner.get("name"), str):
-            raise InputError(f'{where}.system.name: missing, such as name = "SA".')
-        parameters["system"] = _system(f"{where}.system", Named(**inner), d, keys)
-    return named(where, given.name, SYSTEMS, parameters, {})
-
-
-def takes_weights(name: str) -> bool:
-    """Whether Q, K and V of a system are weights: in Cucker–Smale K is a number."""
-    return name not in SYSTEMS or issubclass(SYSTEMS[name], AttentionSystem)

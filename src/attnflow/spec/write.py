@@ -60,7 +60,8 @@ def _parameters(system: System) -> dict[str, Any]:
 
 def _parameter(name: str, value: Any) -> Any:
     if callable(value):
-        raise InputError(f"{name} is a function of time or distance, which a spec cannot hold.")
+        what = {"h": "an angle", "phi": "distance", "W": "a vector"}.get(name, "time")
+        raise InputError(f"{name} is a function of {what}, which a spec cannot hold.")
     return _called(name, value) if isinstance(value, (Mask, Backend)) else value
 
 

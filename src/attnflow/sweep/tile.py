@@ -16,7 +16,8 @@ from jaxtyping import Array, Int, Key
 
 from attnflow.simulate import inputs
 from attnflow.simulate.solve import Problem
-from attnflow.spec.model import RunSpec, noise_key
+from attnflow.spec.model import RunSpec
+from attnflow.spec.system import key_for
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.grid import Block, Grid
 from attnflow.sweep.observables import bind
@@ -110,7 +111,7 @@ class Computer:
         ts = jnp.asarray(run.times.build(), x0.dtype)
         problem = Problem(system, method, ts, save)
         at = problem.advance(
-            problem.begin(system.space.admit(x0), None, None, noise_key(key)),
+            problem.begin(system.space.admit(x0), None, None, key_for("noise", key)),
             method.steps_limit(ts),
             diffrax.ForwardMode(),
             diffrax.NoProgressMeter(),

@@ -1,5 +1,6 @@
 """The dynamics of the papers, one class each, and the table that names them."""
 
+from attnflow.systems.angular import AngularSA, AngularUSA
 from attnflow.systems.base import Map, System
 from attnflow.systems.consensus import ConsensusAttention
 from attnflow.systems.ellipsoid import EllipsoidAttention
@@ -12,6 +13,9 @@ from attnflow.systems.cbo import CBO
 from attnflow.systems.cucker_smale import CuckerSmale
 from attnflow.systems.ellipsoid import EllipsoidAttention
 from attnflow.systems.noisy import Noisy
+from attnflow.systems.coupling import CircleCoupling
+from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.kuramoto import Kuramoto
 from attnflow.systems.normalised import PostNorm, PreNorm
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
@@ -41,6 +45,10 @@ SYSTEMS: dict[str, type[System]] = {
         CBO,
         CuckerSmale,
         Vicsek,
+        AngularSA,
+        AngularUSA,
+        Kuramoto,
+        CircleCoupling,
     )
 }
 """Every system by name, as specs call it."""
@@ -57,6 +65,11 @@ __all__ = [
     "HegselmannKrause",
     "Krause",
     "Hardmax",
+    "AngularSA",
+    "AngularUSA",
+    "CircleCoupling",
+    "EllipsoidAttention",
+    "Kuramoto",
     "Map",
     "MeanShift",
     "Noisy",

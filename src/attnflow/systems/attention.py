@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import (
@@ -20,7 +19,7 @@ from attnflow.attention import (
 )
 from attnflow.attention.backends import as_backend, choose
 from attnflow.attention.masks import Given
-from attnflow.checks import as_floats, is_traced, require_finite
+from attnflow.checks import as_floats, as_number, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
 from attnflow.systems.base import System
@@ -211,14 +210,7 @@ class AttentionSystem(System):
 
 def as_beta(beta: Any) -> Float[Array, ""]:
     """The inverse temperature as an array leaf, so that a new value recompiles nothing."""
-    try:
-        array = jnp.asarray(beta)
-    except (TypeError, ValueError):
-        raise InputError(f"beta must be a number, not {beta!r}.") from None
-    if array.ndim != 0 or array.dtype.kind not in "fiu":
-        raise InputError(f"beta must be a single real number, not {beta!r}.")
-    array = jnp.asarray(array, float if array.dtype.kind != "f" else array.dtype)
-    require_finite(array, "beta")
+    array = as_number(beta, "beta")
     if not is_traced(array) and array < 0:
         raise InputError(
             f"beta must not be negative, but it is {beta!r}: Q=-1.0 turns scores round."

@@ -1,5 +1,9 @@
-"""The matrices Q, K, V: `Heads`, named families of random ones, schedules in time."""
+"""The matrices Q, K, V: `Heads`, named families of random ones, schedules in time.
 
+For oscillators on the circle: `frequencies`, `graphs` and `couplings`.
+"""
+
+from attnflow.weights import couplings, frequencies, graphs
 from attnflow.weights.families import (
     FAMILIES,
     ginibre,
@@ -21,8 +25,11 @@ __all__ = [
     "Redrawn",
     "Weight",
     "apply",
+    "couplings",
+    "frequencies",
     "ginibre",
     "goe",
+    "graphs",
     "identity",
     "invariant_subspace",
     "paranormal",

@@ -1,0 +1,90 @@
+"""P71: self-attention on the circle, written in angles."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Num
+
+from attnflow.systems.angles import AngleSystem, as_angles, as_shares
+from attnflow.systems.attention import as_beta
+
+
+class AngularAttention(AngleSystem):
+    """`θ_i' = c_i Σ_j m_j e^{β (cos(θ_j − θ_i) − 1)} sin(θ_j − θ_i)`; a subclass gives c_i.
+
+    Differences of angles come first, so that close tokens keep all the digits of their distance and
+    a token's own term is exactly 0.
+    """
+
+    beta: Float[Array, ""]
+
+    def __init__(self, beta: Float[ArrayLike, ""] | int):
+        super().__init__()
+        self.beta = as_beta(beta)
+
+    @abc.abstractmethod
+    def factor(self, weights: Float[Array, "n n"], beta: Float[Array, ""]) -> Float[Array, "*n"]:
+        """The c_i, from the weights that the sines have in the sum."""
+
+    def velocity(
+        self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The speeds of the angles."""
+        theta = as_angles(x)
+        beta = self.beta.astype(theta.dtype)
+        ahead = theta[None, :] - theta[:, None]
+        # cos − 1 loses the digits of a small angle, −2 sin² of its half does not.
+        weights = as_shares(masses, theta) * jnp.exp(-2 * beta * jnp.sin(ahead / 2) ** 2)
+        speed = self.factor(weights, beta) * jnp.sum(weights * jnp.sin(ahead), axis=1)
+        return speed[:, None]
+
+    def parameters(self) -> dict[str, Any]:
+        """β."""
+        return {"beta": self.beta}
+
+
+class AngularSA(AngularAttention):
+    """`SA` on the circle in angles, [P](7.1) normalised.
+
+        θ_i' = Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i) / Σ_j e^{β cos(θ_j − θ_i)}
+
+    The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`: the same flow as SA
+    with d = 2. Its `Layers` are Euler steps of the angles, not SAd. For the long life of metastable
+    clusters, and for many tokens, take `SA`, which can merge tokens and sum through harmonics.
+    Good values: those of `SA`, such as β = 9, where a few clusters live long.
+
+    >>> print(AngularSA(beta=0.0).velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])))
+    [[ 0.5]
+     [-0.5]]
+    """
+
+    equation: ClassVar[str] = "θ_i' = Σ_j A_ij sin(θ_j − θ_i), A = softmax(β cos(θ_j − θ_i))"
+    source: ClassVar[str] = "[P](7.1)"
+
+    def factor(self, weights: Float[Array, "n n"], beta: Float[Array, ""]) -> Float[Array, "*n"]:
+        """1 over the sum of the weights."""
+        return 1 / weights.sum(axis=1)
+
+
+class AngularUSA(AngularAttention):
+    """`USA` on the circle in angles, [P](7.1).
+
+        θ_i' = (1/n) Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i)
+
+    The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`: the same flow as USA
+    with d = 2. At β = 0 it is `Kuramoto(K=1)`. Speeds grow like e^β.
+
+    >>> print(AngularUSA(beta=0.0).velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])))
+    [[ 0.5]
+     [-0.5]]
+    """
+
+    equation: ClassVar[str] = "θ_i' = (1/n) Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i)"
+    source: ClassVar[str] = "[P](7.1)"
+
+    def factor(self, weights: Float[Array, "n n"], beta: Float[Array, ""]) -> Float[Array, "*n"]:
+        """e^β, which the weights are without."""
+        return jnp.exp(beta)
