@@ -60,7 +60,8 @@ def _parameters(system: System) -> dict[str, Any]:
 
 def _parameter(name: str, value: Any) -> Any:
     if callable(value):
-        raise InputError(f"{name} is a function of time, which a spec cannot hold.")
+        what = "a function" if name == "W" else "a function of time"
+        raise InputError(f"{name} is {what}, which a spec cannot hold.")
     return _called(name, value) if isinstance(value, (Mask, Backend)) else value
 
 
@@ -81,6 +82,8 @@ def _table(name: str, fields: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A number, string or list as TOML writes it, which for these is as JSON does."""
+    """A number, string or list as TOML writes it, as JSON does; a table with its equals signs."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_text(v)}" for k, v in value.items()) + " }"
     plain = value if isinstance(value, (str, int)) else np.asarray(value).tolist()
     return json.dumps(plain, ensure_ascii=False)

@@ -1,5 +1,6 @@
 """The dynamics of the papers, one class each, and the table that names them."""
 
+from attnflow.systems.aggregation import Aggregation
 from attnflow.systems.base import Map, System
 from attnflow.systems.ellipsoid import EllipsoidAttention
 from attnflow.systems.normalised import PostNorm, PreNorm
@@ -18,6 +19,7 @@ SYSTEMS: dict[str, type[System]] = {
         EllipsoidAttention,
         PostNorm,
         PreNorm,
+        Aggregation,
     )
 }
 """Every system by name, as specs call it."""
@@ -26,6 +28,7 @@ __all__ = [
     "SA",
     "SYSTEMS",
     "USA",
+    "Aggregation",
     "EllipsoidAttention",
     "Map",
     "PostNorm",
