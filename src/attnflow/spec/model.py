@@ -16,6 +16,9 @@ from attnflow.simulate import METHODS, Method
 from attnflow.spec.build import is_scores, named, scores_matrix, weight
 from attnflow.systems import SYSTEMS, System
 
+WEIGHTS = ("Q", "K", "V", "O", "b_Q", "b_K", "b_V", "b_O", "w", "a", "b", "c", "gain", "shift")
+"""What a spec may give as a list or draw from a family, each from a key of its own."""
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -97,7 +100,7 @@ class RunSpec(BaseModel):
 
     def draw(self, key: Array) -> tuple[System, Array]:
         """The system and the start, with all that is random drawn from the key; works under jit."""
-        start, *weights = (jax.random.fold_in(key, purpose) for purpose in range(4))
+        start, *weights = (jax.random.fold_in(key, purpose) for purpose in range(1 + len(WEIGHTS)))
         x0 = self._start(start)
         return self._system(x0.shape[-1], weights), x0
 
@@ -117,8 +120,10 @@ class RunSpec(BaseModel):
     def _system(self, d: int, keys: list[Array]) -> System:
         parameters = self.system.parameters()
         scores = parameters.pop("V") if is_scores(parameters.get("V")) else None
-        for name, key in zip(("Q", "K", "V"), keys, strict=True):
-            if name in parameters:
+        for name, key in zip(WEIGHTS, keys, strict=True):
+            # A number elsewhere need not be a multiple of the identity, and may be traced.
+            drawn = name in ("Q", "K", "V") or isinstance(parameters.get(name), (list, dict))
+            if name in parameters and drawn:
                 parameters[name] = weight(f"system.{name}", parameters[name], d, key)
         if scores is not None:
             parameters["V"] = scores_matrix(scores, parameters.get("Q"), parameters.get("K"))

@@ -4,9 +4,12 @@ from attnflow.systems.aggregation import Aggregation
 from attnflow.systems.base import Map, System
 from attnflow.systems.ellipsoid import EllipsoidAttention
 from attnflow.systems.normalised import PostNorm, PreNorm
+from attnflow.systems.normed_transformer import PostNormTransformer, PreNormTransformer
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
+from attnflow.systems.resnet import ResNet
 from attnflow.systems.sa import SA
+from attnflow.systems.transformer import Transformer
 from attnflow.systems.usa import USA
 
 SYSTEMS: dict[str, type[System]] = {
@@ -19,6 +22,10 @@ SYSTEMS: dict[str, type[System]] = {
         EllipsoidAttention,
         PostNorm,
         PreNorm,
+        Transformer,
+        PostNormTransformer,
+        PreNormTransformer,
+        ResNet,
         Aggregation,
     )
 }
@@ -32,8 +39,12 @@ __all__ = [
     "EllipsoidAttention",
     "Map",
     "PostNorm",
+    "PostNormTransformer",
     "PreNorm",
+    "PreNormTransformer",
     "PureAttention",
+    "ResNet",
     "RescaledAttention",
     "System",
+    "Transformer",
 ]

@@ -24,7 +24,7 @@ from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
 from attnflow.systems.base import System
-from attnflow.weights import Heads, Weight, apply
+from attnflow.weights import Heads, Weight
 
 
 class AttentionSystem(System):
@@ -74,9 +74,9 @@ class AttentionSystem(System):
 
         def one(head: Heads) -> Array:
             means = attend(
-                apply(head.Q, x),
-                apply(head.K, x),
-                x,
+                head.queries(x),
+                head.keys(x),
+                head.values(x),
                 beta=self.beta.astype(x.dtype),
                 kind=self.kind,
                 mask=self.mask,
@@ -85,14 +85,14 @@ class AttentionSystem(System):
                 unit=self._unit,
                 tangential=tangential,
             )
-            return apply(head.V, means)
+            return head.out(means)
 
         return self.heads.at(t, x.dtype).sum(one)
 
     @property
     def _unit(self) -> bool:
         """Whether scores are those of unit vectors."""
-        return isinstance(self.space, Sphere) and self.heads.Q is None and self.heads.K is None
+        return isinstance(self.space, Sphere) and self.heads.plain_scores
 
     def _backend(self, x: Float[Array, "n d"]) -> Backend:
         if self.backend is not None:
@@ -125,8 +125,8 @@ class AttentionSystem(System):
 
         def one(head: Heads) -> Array:
             return attention_weights(
-                apply(head.Q, x),
-                apply(head.K, x),
+                head.queries(x),
+                head.keys(x),
                 beta=self.beta.astype(x.dtype),
                 kind=self.kind,
                 mask=self.mask,
