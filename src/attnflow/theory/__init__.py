@@ -13,11 +13,13 @@ from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
 from attnflow.theory.geometry import LimitGeometry, limit_geometry
 from attnflow.theory.limits import MeasuredGeometry, measured_geometry
+from attnflow.theory.master import MasterEquation
 from attnflow.theory.wendel import in_hemisphere, wendel
 
 __all__ = [
     "CHECKS",
     "LimitGeometry",
+    "MasterEquation",
     "MeasuredGeometry",
     "check",
     "concentration_bound",
