@@ -331,3 +331,10 @@ def test_starts_that_do_not_fit_are_refused():
         af.simulate(af.PostNormTransformer(splitting="strang"), X, [0.0, 1.0])
     with pytest.raises(af.InputError, match="feed-forward layer"):
         af.observe.energy_rate(af.Transformer(w=1.0), SPHERE)
+
+
+def test_a_name_in_short():
+    assert repr(af.Transformer(4.0)) == "Transformer(beta=4)"
+    block = af.PreNormTransformer(0.5, **random_weights(), mask="causal")
+    short = "PreNormTransformer(beta=0.5, heads=2, width=9, sigma='gelu', norm='layer', "
+    assert repr(block) == short + "mask=Causal())"

@@ -115,9 +115,9 @@ def test_what_is_not_linear_when_frozen_is_refused(system, said, untyped):
         MasterEquation(system, X0)
 
 
-def test_bad_numbers_are_refused():
+def test_bad_numbers_are_refused(untyped):
     master = MasterEquation(af.PureAttention(), X0)
     with pytest.raises(af.InputError, match="tol"):
         master.departure_time(0.0)
-    with pytest.raises(af.InputError, match="x0"):
+    with pytest.raises(af.InputError, match="x0 must be a single start"):
         MasterEquation(af.PureAttention(), np.stack([X0, X0]))

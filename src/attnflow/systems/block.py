@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Softmax
-from attnflow.checks import as_floats
+from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import Space
 from attnflow.systems.attention import AttentionSystem
@@ -117,6 +117,17 @@ class Block(AttentionSystem):
         named |= {} if self.splitting == "lie" else {"splitting": self.splitting}
         more = {"mask": self.mask, "backend": self.backend}
         return named | {name: value for name, value in more.items() if value is not None}
+
+    def __repr__(self) -> str:
+        """In short: how many heads, how wide, which σ. All weights are in `parameters()`."""
+        layer = self.feed_forward
+        said: dict[str, Any] = {"heads": self.heads.count}
+        said |= {} if layer is None else {"width": layer.width, "sigma": layer.sigma}
+        said |= {"norm": self.parameters().get("norm"), "mask": self.mask}
+        said |= {} if self.splitting == "lie" else {"splitting": self.splitting}
+        beta = "traced" if is_traced(self.beta) else f"{float(self.beta):g}"
+        given = [f"{name}={value!r}" for name, value in said.items() if value is not None]
+        return f"{type(self).__name__}({', '.join([f'beta={beta}', *given])})"
 
 
 def as_feed_forward(w: Weight, a: Weight, b: Weight, c: Weight, sigma: Any) -> FeedForward | None:

@@ -41,7 +41,7 @@ class _Normalised(AttentionSystem):
 
     def normalise(self, y: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`D y/|y|`, row by row."""
-        return RMSNorm(self.D)(0.0, y)
+        return RMSNorm(self.D, None)(0.0, y)
 
     def restricted(self, basis: Float[Array, "r d"]) -> None:
         """D leads out of every subspace."""

@@ -86,7 +86,7 @@ class MasterEquation:
         left = np.linalg.inv(right) if left is None else left[order]
         self._c = left @ self.x0 @ np.linalg.inv(self._S).T
 
-    def tokens(self, ts: Real[ArrayLike, " T"]) -> Float[np.ndarray, "T n d"]:
+    def tokens(self, ts: Real[ArrayLike, " T"] | list[float]) -> Float[np.ndarray, "T n d"]:
         """X(t) at the times ts, where x0 is at time 0.
 
         >>> import attnflow as af

@@ -70,6 +70,13 @@ class FeedForward(eqx.Module):
         return next((size for size in sizes if size is not None), None)
 
     @property
+    def width(self) -> int | None:
+        """The number m of hidden units, or None when it is that of the token's entries."""
+        w, a, b = (shape_of(getattr(self, name)) or None for name in "wab")
+        sizes = (w and w[1], a and a[0], b and b[0])
+        return next((size for size in sizes if size is not None), None)
+
+    @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples a weight jumps."""
         return periods(self.w, self.a, self.b, self.c)
