@@ -21,6 +21,7 @@ class FeedForward(eqx.Module):
     all), or a function of t that returns one of these. σ is "relu", "gelu", "gelu_tanh", "tanh"
     or a function.
 
+    >>> import jax.numpy as jnp
     >>> perceptron = FeedForward(w=2.0, b=1.0)
     >>> print(perceptron(0.0, jnp.array([[1.0, -3.0]])))
     [[4. 0.]]
