@@ -107,6 +107,16 @@ def test_ginibre_entries_are_independent_gaussians():
     within(G[:-1] * G[1:], 0, 16)
 
 
+def test_a_bias_is_a_gaussian_vector():
+    b = weights.bias(3, heads=20_000, scale=2, seed=0)
+    assert b.shape == (20_000, 3)
+    within(b, 0, 4)
+    within(b**2, 4, 2 * 16)
+    assert weights.bias(3, seed=0).shape == (3,)
+    with pytest.raises(InputError, match="d must be a whole number"):
+        weights.bias(0, seed=0)
+
+
 def test_ginibre_may_be_rectangular():
     shape = jax.eval_shape(lambda: weights.ginibre(3, rows=2, heads=4, seed=0)).shape
     assert shape == (4, 2, 3)
@@ -296,7 +306,7 @@ def test_leading_is_finite(leading):
 
 
 def test_families_are_known_by_their_names():
-    assert set(weights.FAMILIES) == {name.split(",")[0] for name in RANDOM} | {"identity"}
+    assert set(weights.FAMILIES) == {name.split(",")[0] for name in RANDOM} | {"identity", "bias"}
     assert all(getattr(weights, name) is family for name, family in weights.FAMILIES.items())
 
 

@@ -101,6 +101,8 @@ def _with_identity(system: System) -> AttentionSystem:
         raise _refused(system, "has Q, K or a matrix V (V = cI is given as the number c)")
     if system.mask is not None:
         raise _refused(system, "has a mask")
+    if getattr(system, "feed_forward", None) is not None:
+        raise _refused(system, "has a feed-forward layer")
     if not isinstance(system.kind, (Softmax, Unnormalised)):
         raise _refused(system, f"has the weights {type(system.kind).__name__}")
     return system

@@ -62,7 +62,7 @@ class Coarsening(Adaptive):
 
     The difference from the run without merging falls linearly with eps. It works for attention on
     the sphere with any Q, K, V, and refuses masks and rescaled systems, where merging is not exact.
-    The trajectory's `merges` is the merge tree.
+    For `Aggregation` it is the way through collisions. The trajectory's `merges` is the merge tree.
 
     >>> Coarsening(eps=1e-7)
     Coarsening(eps=1e-07, rtol=1e-08, atol=1e-10, solver='dopri8', max_steps=100000)
@@ -113,8 +113,8 @@ class Coarsening(Adaptive):
         if not system.mergeable:
             raise InputError(
                 f"method: Coarsening does not work for {system!r}, where equal tokens do not stay "
-                "equal or close tokens do not stay close: it is for SA and USA without a mask. "
-                "Use Adaptive()."
+                "equal or close tokens do not stay close: it is for SA and USA without a mask "
+                "and for Aggregation. Use Adaptive()."
             )
 
     def merges(self, solver_state: Any) -> Merges:
@@ -135,7 +135,7 @@ class Ledger(eqx.Module):
 
 
 class Merging(Around):
-    """A solver whose steps end on the sphere, with the tokens that have met merged."""
+    """A solver whose steps end in the space, with the tokens that have met merged."""
 
     solver: diffrax.AbstractERK
     system: System

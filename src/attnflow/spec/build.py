@@ -35,7 +35,8 @@ def named(
     for parameter in parameters:
         if parameter not in known:
             raise _at(f"{where}.{parameter}", unknown(f"parameter of {name}", parameter, known))
-    usable = {k: v for k, v in given.items() if k in inspect.signature(make).parameters}
+    takes = inspect.signature(make).parameters
+    usable = {k: v for k, v in given.items() if k in takes and k not in parameters}
     if "seed" in parameters:
         usable.pop("key", None)
     needed = [

@@ -82,6 +82,8 @@ def _table(name: str, fields: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A number, string or list as TOML writes it, which for these is as JSON does."""
+    """A number, string or list as TOML writes it, as JSON does; a table with its equals signs."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{k} = {_text(v)}" for k, v in value.items()) + " }"
     plain = value if isinstance(value, (str, int)) else np.asarray(value).tolist()
     return json.dumps(plain, ensure_ascii=False)

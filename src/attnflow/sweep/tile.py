@@ -17,8 +17,8 @@ from jaxtyping import Array, Int, Key
 from attnflow.simulate import inputs
 from attnflow.simulate.solve import Problem
 from attnflow.spec.model import RunSpec
-from attnflow.spec.system import key_for
 from attnflow.spec.sweep import SweepSpec
+from attnflow.spec.system import key_for
 from attnflow.sweep.grid import Block, Grid
 from attnflow.sweep.observables import bind
 from attnflow.systems import System

@@ -1,26 +1,27 @@
 """The dynamics of the papers, one class each, and the table that names them."""
 
+from attnflow.systems.aggregation import Aggregation
 from attnflow.systems.angular import AngularSA, AngularUSA
-from attnflow.systems.base import Map, System
-from attnflow.systems.consensus import ConsensusAttention
-from attnflow.systems.ellipsoid import EllipsoidAttention
-from attnflow.systems.hegselmann_krause import HegselmannKrause
-from attnflow.systems.krause import Krause
-from attnflow.systems.mean_shift import MeanShift
-from attnflow.systems.hardmax import Hardmax
 from attnflow.systems.base import Diffusive, Map, Random, System
 from attnflow.systems.cbo import CBO
+from attnflow.systems.consensus import ConsensusAttention
+from attnflow.systems.coupling import CircleCoupling
 from attnflow.systems.cucker_smale import CuckerSmale
 from attnflow.systems.ellipsoid import EllipsoidAttention
-from attnflow.systems.noisy import Noisy
-from attnflow.systems.coupling import CircleCoupling
-from attnflow.systems.ellipsoid import EllipsoidAttention
+from attnflow.systems.hardmax import Hardmax
+from attnflow.systems.hegselmann_krause import HegselmannKrause
+from attnflow.systems.krause import Krause
 from attnflow.systems.kuramoto import Kuramoto
+from attnflow.systems.mean_shift import MeanShift
+from attnflow.systems.noisy import Noisy
 from attnflow.systems.normalised import PostNorm, PreNorm
+from attnflow.systems.normed_transformer import PostNormTransformer, PreNormTransformer
 from attnflow.systems.pure import PureAttention
 from attnflow.systems.rescaled import RescaledAttention
+from attnflow.systems.resnet import ResNet
 from attnflow.systems.sa import SA
 from attnflow.systems.sinkhorn import SinkhornPure, SinkhornSA
+from attnflow.systems.transformer import Transformer
 from attnflow.systems.usa import USA
 from attnflow.systems.vicsek import Vicsek
 
@@ -34,21 +35,26 @@ SYSTEMS: dict[str, type[System]] = {
         EllipsoidAttention,
         PostNorm,
         PreNorm,
-        Krause,
-        HegselmannKrause,
-        MeanShift,
+        Transformer,
+        PostNormTransformer,
+        PreNormTransformer,
+        ResNet,
         SinkhornSA,
         SinkhornPure,
         ConsensusAttention,
         Hardmax,
         Noisy,
-        CBO,
-        CuckerSmale,
-        Vicsek,
         AngularSA,
         AngularUSA,
         Kuramoto,
         CircleCoupling,
+        Aggregation,
+        Krause,
+        HegselmannKrause,
+        MeanShift,
+        CuckerSmale,
+        Vicsek,
+        CBO,
     )
 }
 """Every system by name, as specs call it."""
@@ -58,28 +64,32 @@ __all__ = [
     "SA",
     "SYSTEMS",
     "USA",
+    "Aggregation",
+    "AngularSA",
+    "AngularUSA",
+    "CircleCoupling",
     "ConsensusAttention",
     "CuckerSmale",
     "Diffusive",
     "EllipsoidAttention",
+    "Hardmax",
     "HegselmannKrause",
     "Krause",
-    "Hardmax",
-    "AngularSA",
-    "AngularUSA",
-    "CircleCoupling",
-    "EllipsoidAttention",
     "Kuramoto",
     "Map",
     "MeanShift",
     "Noisy",
     "PostNorm",
+    "PostNormTransformer",
     "PreNorm",
+    "PreNormTransformer",
     "PureAttention",
     "Random",
+    "ResNet",
     "RescaledAttention",
     "SinkhornPure",
     "SinkhornSA",
     "System",
+    "Transformer",
     "Vicsek",
 ]

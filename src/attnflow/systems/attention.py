@@ -23,7 +23,7 @@ from attnflow.checks import as_floats, as_number, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
 from attnflow.systems.base import System
-from attnflow.weights import Heads, Weight, apply
+from attnflow.weights import Heads, Weight
 
 
 class AttentionSystem(System):
@@ -73,9 +73,9 @@ class AttentionSystem(System):
 
         def one(head: Heads) -> Array:
             means = attend(
-                apply(head.Q, x),
-                apply(head.K, x),
-                x,
+                head.queries(x),
+                head.keys(x),
+                head.values(x),
                 beta=self.beta.astype(x.dtype),
                 kind=self.kind,
                 mask=self.mask,
@@ -84,15 +84,14 @@ class AttentionSystem(System):
                 unit=self._unit,
                 tangential=tangential,
             )
-            return apply(head.V, means)
+            return head.out(means)
 
         return self.heads.at(t, x.dtype).sum(one)
 
     @property
     def _unit(self) -> bool:
         """Whether scores are those of unit vectors, and nothing else enters the weights."""
-        identity = self.heads.Q is None and self.heads.K is None
-        return isinstance(self.space, Sphere) and identity and self.kind.rowwise
+        return isinstance(self.space, Sphere) and self.heads.plain_scores and self.kind.rowwise
 
     def _backend(self, x: Float[Array, "n d"]) -> Backend:
         if self.backend is not None:
@@ -125,8 +124,8 @@ class AttentionSystem(System):
 
         def one(head: Heads) -> Array:
             return attention_weights(
-                apply(head.Q, x),
-                apply(head.K, x),
+                head.queries(x),
+                head.keys(x),
                 beta=self.beta.astype(x.dtype),
                 kind=self.kind,
                 mask=self.mask,

@@ -11,10 +11,10 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.attention import Softmax
 from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
-from attnflow.spaces import Euclidean, unit_rows
+from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.base import Map
-from attnflow.weights import Weight
+from attnflow.weights import RMSNorm, Weight
 
 
 class _Normalised(AttentionSystem):
@@ -41,8 +41,7 @@ class _Normalised(AttentionSystem):
 
     def normalise(self, y: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`D y/|y|`, row by row."""
-        y = as_floats(y)
-        return self.D.astype(y.dtype) * unit_rows(y)
+        return RMSNorm(self.D, None)(0.0, y)
 
     def restricted(self, basis: Float[Array, "r d"]) -> None:
         """D leads out of every subspace."""
@@ -68,6 +67,7 @@ class PostNorm(_Normalised, Map):
 
     D = 1 gives the layers of `SA`. For other D the map is not the identity on its ellipsoid even
     at Δt = 0, so there is no flow and `velocity` refuses; `EllipsoidAttention` is the flow on it.
+    `PostNormTransformer` has a feed-forward layer too.
 
     >>> import jax.numpy as jnp
     >>> print(PostNorm(1.0, jnp.array([2.0, 1.0])).layer(0, jnp.eye(2), 0.0))
@@ -93,7 +93,8 @@ class PreNorm(_Normalised):
 
         x_i' = Σ_j A_ij V N(x_j),   A from the scores <Q N(x_i), K N(x_j)>,   N(x) = D x/|x|
 
-    Its `Layers` are the Euler steps of this flow on R^d.
+    Its `Layers` are the Euler steps of this flow on R^d. `PreNormTransformer` has a feed-forward
+    layer too.
 
     >>> import jax.numpy as jnp
     >>> print(PreNorm(0.0, jnp.ones(1)).velocity(0.0, jnp.array([[5.0], [3.0]])))

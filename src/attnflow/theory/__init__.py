@@ -18,6 +18,7 @@ from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
 from attnflow.theory.geometry import LimitGeometry, limit_geometry
 from attnflow.theory.limits import MeasuredGeometry, measured_geometry
+from attnflow.theory.master import MasterEquation
 from attnflow.theory.sharp import Sharp, known_sharp, recognised, sharp
 from attnflow.theory.wendel import in_hemisphere, wendel
 
@@ -25,6 +26,7 @@ __all__ = [
     "CHECKS",
     "Configuration",
     "LimitGeometry",
+    "MasterEquation",
     "MeasuredGeometry",
     "Sharp",
     "check",

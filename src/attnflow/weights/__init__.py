@@ -1,11 +1,14 @@
-"""The matrices Q, K, V: `Heads`, named families of random ones, schedules in time.
+"""The matrices of heads and feed-forward layers, families of random ones, schedules in time.
 
 For oscillators on the circle: `frequencies`, `graphs` and `couplings`.
 """
 
 from attnflow.weights import couplings, frequencies, graphs
+from attnflow.weights.activations import ACTIVATIONS
+from attnflow.weights.affine import AffineHeads
 from attnflow.weights.families import (
     FAMILIES,
+    bias,
     ginibre,
     goe,
     identity,
@@ -15,16 +18,25 @@ from attnflow.weights.families import (
     wigner,
     wishart,
 )
+from attnflow.weights.feedforward import FeedForward
 from attnflow.weights.heads import Heads, Weight, apply
-from attnflow.weights.schedules import Redrawn
+from attnflow.weights.norms import LayerNorm, RMSNorm
+from attnflow.weights.schedules import PerLayer, Redrawn
 from attnflow.weights.spectra import invariant_subspace
 
 __all__ = [
+    "ACTIVATIONS",
     "FAMILIES",
+    "AffineHeads",
+    "FeedForward",
     "Heads",
+    "LayerNorm",
+    "PerLayer",
+    "RMSNorm",
     "Redrawn",
     "Weight",
     "apply",
+    "bias",
     "couplings",
     "frequencies",
     "ginibre",

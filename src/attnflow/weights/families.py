@@ -176,9 +176,27 @@ def perron(
     return scale * jax.random.uniform(as_key(seed, key), shape, dtype=float, minval=tiny)
 
 
+def bias(
+    d: int,
+    *,
+    heads: int | None = None,
+    scale: float | int = 1.0,
+    seed: int | None = None,
+    key: AnyKey | None = None,
+) -> Float[Array, "*heads d"]:
+    """A vector of d independent N(0, scale²) entries, for biases.
+
+    >>> bias(5, seed=0).shape
+    (5,)
+    """
+    entries = require_count(d, "d")
+    shape = (entries,) if heads is None else (require_count(heads, "heads"), entries)
+    return scale * jax.random.normal(as_key(seed, key), shape, dtype=float)
+
+
 FAMILIES: dict[str, Callable[..., Any]] = {
     family.__name__: family
-    for family in (identity, ginibre, wigner, goe, wishart, spectrum, paranormal, perron)
+    for family in (identity, ginibre, wigner, goe, wishart, spectrum, paranormal, perron, bias)
 }
 """The families by name, as specs call them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -32,7 +32,8 @@ def apply(W: Float[Array, ...] | None, x: Float[Array, "*n d"]) -> Float[Array, 
     return W * x if W.ndim == 0 else x @ W.T
 
 
-def _shape(W: Any) -> tuple[int, ...] | None:
+def shape_of(W: Any) -> tuple[int, ...] | None:
+    """The shape of a weight (of a function of time at 0); None where it is left out."""
     if W is None:
         return None
     return jax.eval_shape(W, 0.0).shape if callable(W) else W.shape
@@ -52,22 +53,25 @@ class Heads(eqx.Module):
     4
     """
 
+    RANKS: ClassVar[dict[str, int]] = {"Q": 2, "K": 2, "V": 2}
+    """The weights, and how many axes one has for a single head."""
+
     Q: Any
     K: Any
     V: Any
 
     def __init__(self, Q: Weight = None, K: Weight = None, V: Weight = None):
-        self.Q, self.K, self.V = (_admit(W, name) for W, name in ((Q, "Q"), (K, "K"), (V, "V")))
+        self.Q, self.K, self.V = (admit(W, name) for W, name in ((Q, "Q"), (K, "K"), (V, "V")))
         self._check_shapes()
 
     def _shapes(self) -> dict[str, tuple[int, ...] | None]:
-        return {name: _shape(W) for name, W in (("Q", self.Q), ("K", self.K), ("V", self.V))}
+        return {name: shape_of(getattr(self, name)) for name in self.RANKS}
 
     def _matrices(self) -> tuple[Any, Any, Any]:
         return self.Q, self.K, self.V
 
     def _check_shapes(self) -> None:
-        shapes = {name: s for name, s in self._shapes().items() if s}
+        shapes = {name: s for name, s in self._shapes().items() if s and name in "QKV"}
         for name, s in shapes.items():
             if len(s) not in (2, 3):
                 raise InputError(
@@ -85,32 +89,64 @@ class Heads(eqx.Module):
                 f"Q and K must have the same height, but Q has {heights['Q']} rows and K has "
                 f"{heights['K']}{missing}: the score is <Q x_i, K x_j>."
             )
-        if "V" in shapes and shapes["V"][-2] != shapes["V"][-1]:
-            raise InputError(f"V must be square (d × d), but its shape is {shapes['V']}.")
-        counts = {name: s[0] for name, s in shapes.items() if len(s) == 3}
+        self._check_values(shapes)
+        counts = self._counts()
         if len(set(counts.values())) > 1:
             said = ", ".join(f"{name} has {c}" for name, c in counts.items())
             raise InputError(f"Q, K and V must have the same number of heads: {said}.")
 
+    def _check_values(self, shapes: dict[str, tuple[int, ...]]) -> None:
+        if "V" in shapes and shapes["V"][-2] != shapes["V"][-1]:
+            raise InputError(f"V must be square (d × d), but its shape is {shapes['V']}.")
+
+    def _counts(self) -> dict[str, int]:
+        """The number of heads of each weight that has an axis for them."""
+        shapes = self._shapes()
+        return {
+            name: s[0] for name, s in shapes.items() if s is not None and len(s) > self.RANKS[name]
+        }
+
     @property
     def count(self) -> int | None:
-        """The number of heads, or None when no matrix has a head axis."""
-        return next((s[0] for s in self._shapes().values() if s is not None and len(s) == 3), None)
+        """The number of heads, or None when no weight has a head axis."""
+        return next(iter(self._counts().values()), None)
 
     @property
     def dim(self) -> int | None:
         """The dimension d that the matrices expect, or None when any will do."""
-        return next((s[-1] for s in self._shapes().values() if s), None)
+        shapes = self._shapes()
+        return next((s[-1] for s in (shapes[name] for name in "QKV") if s), None)
+
+    @property
+    def plain_scores(self) -> bool:
+        """Whether scores are <x_i, x_j> themselves: Q = K = I."""
+        return self.Q is None and self.K is None
 
     @property
     def isotropic(self) -> bool:
         """Whether scores are <x_i, x_j> and values multiples of x_j: Q = K = I and V = cI."""
-        return self.Q is None and self.K is None and (self.V is None or _shape(self.V) == ())
+        return self.plain_scores and _is_number(self.V)
+
+    def queries(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
+        """`Q x_i` of a single head."""
+        return apply(self.Q, x)
+
+    def keys(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
+        """`K x_j` of a single head."""
+        return apply(self.K, x)
+
+    def values(self, x: Float[Array, "n d"]) -> Float[Array, "n v"]:
+        """What a single head takes means of: tokens, as V commutes with a mean."""
+        return x
+
+    def out(self, means: Float[Array, "n v"]) -> Float[Array, "n d"]:
+        """What a single head adds to tokens, from its means: V times these."""
+        return apply(self.V, means)
 
     @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples some matrix jumps (see `Redrawn`)."""
-        return tuple(W.every for W in (self.Q, self.K, self.V) if hasattr(W, "every"))
+        return periods(*(getattr(self, name) for name in self.RANKS))
 
     def restricted(self, basis: Float[Array, "r d"]) -> Heads | None:
         """The heads that act on c as these act on c B, or None where V leads out of the span of B.
@@ -141,15 +177,11 @@ class Heads(eqx.Module):
 
     def at(self, t: Any, dtype: Any) -> Heads:
         """The matrices at time t as arrays of the given dtype."""
-
-        def now(W: Any) -> Any:
-            W = W(t) if callable(W) else W
-            return None if W is None else jnp.asarray(W).astype(dtype)
-
+        names = tuple(self.RANKS)
         return eqx.tree_at(
-            lambda h: (h.Q, h.K, h.V),
+            lambda heads: tuple(getattr(heads, name) for name in names),
             self,
-            (now(self.Q), now(self.K), now(self.V)),
+            tuple(at_time(getattr(self, name), t, dtype) for name in names),
             is_leaf=lambda leaf: leaf is None,
         )
 
@@ -158,11 +190,18 @@ class Heads(eqx.Module):
         if self.count is None:
             return fn(self)
 
-        def stack(W: Array) -> Array:
-            matrix = W.shape[-2:] if W.ndim > 1 else ()
-            return jnp.broadcast_to(W, (self.count, *matrix))
+        names = [name for name in self.RANKS if getattr(self, name) is not None]
 
-        return jax.vmap(fn)(jax.tree.map(stack, self))
+        def stack(name: str) -> Array:
+            W, rank = getattr(self, name), self.RANKS[name]
+            single = W.shape[-rank:] if W.ndim >= rank else ()
+            return jnp.broadcast_to(W, (self.count, *single))
+
+        def select(heads: Heads) -> tuple:
+            return tuple(getattr(heads, name) for name in names)
+
+        stacked = tuple(stack(name) for name in names)
+        return jax.vmap(lambda single: fn(eqx.tree_at(select, self, single)))(stacked)
 
     def sum(self, fn: Callable[[Heads], Array]) -> Array:
         """`Σ_h fn(head h)`."""
@@ -170,9 +209,20 @@ class Heads(eqx.Module):
         return values if self.count is None else values.sum(axis=0)
 
 
+def at_time(W: Any, t: Any, dtype: Any) -> Any:
+    """A weight at time t, as an array of the dtype; nothing stays nothing."""
+    W = W(t) if callable(W) else W
+    return None if W is None else jnp.asarray(W).astype(dtype)
+
+
+def periods(*weights: Any) -> tuple[float, ...]:
+    """The periods at whose multiples some of the weights jump."""
+    return tuple(W.every for W in weights if hasattr(W, "every"))
+
+
 def _is_number(W: Any) -> bool:
     """Whether W is a multiple of the identity."""
-    return _shape(W) in (None, ())
+    return shape_of(W) in (None, ())
 
 
 def _keeps(V: Any, B: Float[Array, "r d"]) -> bool:
@@ -188,7 +238,8 @@ def _keeps(V: Any, B: Float[Array, "r d"]) -> bool:
     return bool(np.all(outside <= rounding * np.abs(matrix).max()))
 
 
-def _admit(W: Weight, name: str) -> Any:
+def admit(W: Weight, name: str) -> Any:
+    """A weight as it is kept: nothing, an array of floats, or a function of time; or an error."""
     if W is None:
         return W
     if callable(W):

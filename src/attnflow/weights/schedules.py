@@ -1,4 +1,4 @@
-"""Weights that change in time. Any function of t will do; `Redrawn` is a new draw every Δ."""
+"""Weights that change in time: any function of t, `Redrawn` every Δ, or given `PerLayer`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, Real
 
-from attnflow.checks import as_floats, require_positive
+from attnflow.checks import as_floats, require_finite, require_positive
+from attnflow.errors import InputError
 from attnflow.randomness import AnyKey, as_key
 
 
@@ -51,6 +52,37 @@ class Redrawn(eqx.Module):
 
     def __call__(self, t: Any) -> Float[Array, "*heads k d"]:
         """The matrix at time t."""
-        t = as_floats(t)
-        period = jnp.floor(t / self.every + rounding(t.dtype)).astype(jnp.int32)
-        return self.draw(key=jax.random.fold_in(self.key, period))
+        return self.draw(key=jax.random.fold_in(self.key, _period(t, self.every)))
+
+
+class PerLayer(eqx.Module):
+    """Given weights, one for each layer: the first on [0, Δ), the next on [Δ, 2Δ), …
+
+    `layers` has a leading axis of layers. After the last one its weight stays. With
+    `Layers(dt=Δ)` layer k of a run uses the weight number k, as a trained model does.
+
+    >>> V = PerLayer(jnp.array([[[1.0]], [[2.0]]]))
+    >>> print(V(0.0), V(1.0), V(7.0))
+    [[1.]] [[2.]] [[2.]]
+    """
+
+    layers: Float[Array, "L ..."]
+    every: float = eqx.field(static=True)
+
+    def __init__(self, layers: Real[ArrayLike, "L ..."], *, every: float | int = 1.0):
+        require_positive(every, "every")
+        self.layers = as_floats(layers)
+        if self.layers.ndim < 1 or not len(self.layers):
+            raise InputError("layers must have a leading axis with at least one layer.")
+        require_finite(self.layers, "layers")
+        self.every = float(every)
+
+    def __call__(self, t: Any) -> Float[Array, ...]:
+        """The weight at time t."""
+        return self.layers[jnp.clip(_period(t, self.every), 0, len(self.layers) - 1)]
+
+
+def _period(t: Any, every: float) -> Int[Array, ""]:
+    """The number of the period that t is in."""
+    t = as_floats(t)
+    return jnp.floor(t / every + rounding(t.dtype)).astype(jnp.int32)

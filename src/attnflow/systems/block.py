@@ -1,0 +1,136 @@
+"""What all complete Transformers share: attention, then a feed-forward layer, split in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Real
+
+from attnflow.attention import Softmax
+from attnflow.checks import as_floats, is_traced
+from attnflow.errors import InputError, unknown
+from attnflow.spaces import Space
+from attnflow.systems.attention import AttentionSystem
+from attnflow.weights.affine import AffineHeads
+from attnflow.weights.feedforward import FeedForward
+from attnflow.weights.heads import Weight
+
+SPLITTINGS = ("lie", "strang")
+
+
+class Block(AttentionSystem):
+    """Heads with biases and a feed-forward layer: `x_i' = project(attention_i + w σ(a x_i + b))`.
+
+    Without w, a, b and c there is no feed-forward layer; V = 0 leaves attention out. A layer is
+    "lie" split: a residual step of attention, retraction, a residual step of the feed-forward
+    layer, retraction, as in practice. "strang" is half a step of attention, a step
+    of feed-forward, half a step of attention, each a midpoint step: the error is then O(Δt³).
+    Weights that depend on time are those of k·Δt throughout layer k.
+    """
+
+    feed_forward: FeedForward | None
+    splitting: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        space: Space,
+        beta: Float[ArrayLike, ""] | int,
+        heads: AffineHeads,
+        feed_forward: FeedForward | None,
+        *,
+        splitting: str = "lie",
+        mask: Any = None,
+        backend: Any = None,
+    ):
+        super().__init__(space, Softmax(), beta, mask=mask, backend=backend)
+        self.heads = heads
+        self.feed_forward = feed_forward
+        if splitting not in SPLITTINGS:
+            raise unknown("splitting", splitting, SPLITTINGS)
+        self.splitting = splitting
+
+    def push(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
+        """What the feed-forward layer adds to tokens, before any projection."""
+        x = as_floats(x)
+        return jnp.zeros_like(x) if self.feed_forward is None else self.feed_forward(t, x)
+
+    def velocity(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The tangential part of attention and feed-forward together."""
+        x = as_floats(x)
+        attention = super().velocity(t, x, masses)
+        if self.feed_forward is None:
+            return attention
+        return attention + self.space.project(x, self.push(t, x))
+
+    def layer(
+        self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The attention sub-layer, then the feed-forward sub-layer; or Strang's order."""
+        x, t = as_floats(x), k * dt
+        if self.splitting == "lie":
+            x = self.space.retract(x + dt * self.drift(t, x, masses))
+            return x if self.feed_forward is None else self.space.retract(x + dt * self.push(t, x))
+
+        def attention(x: Array) -> Array:
+            return super(Block, self).velocity(t, x, masses)
+
+        def feed_forward(x: Array) -> Array:
+            return self.space.project(x, self.push(t, x))
+
+        x = self._midpoint(attention, x, dt / 2)
+        x = self._midpoint(feed_forward, x, dt)
+        return self._midpoint(attention, x, dt / 2)
+
+    def _midpoint(self, field: Callable[[Array], Array], x: Array, h: Any) -> Array:
+        half = self.space.retract(x + h / 2 * field(x))
+        return self.space.retract(x + h * field(half))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples a weight jumps."""
+        more = () if self.feed_forward is None else self.feed_forward.breaks
+        return self.heads.breaks + more
+
+    def restricted(self, basis: Float[Array, "r d"]) -> None:
+        """None: the feed-forward layer leads out of the span of the tokens."""
+        return None
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Tokens must have the dimension of every weight."""
+        super().check_start(x)
+        expected = None if self.feed_forward is None else self.feed_forward.dim
+        if expected not in (None, x.shape[-1]):
+            raise InputError(
+                f"x0 has tokens of dimension d = {x.shape[-1]}, but the feed-forward layer "
+                f"(w is d × m, a is m × d) expects d = {expected}."
+            )
+
+    def parameters(self) -> dict[str, Any]:
+        """Every weight that was given, and σ."""
+        named: dict[str, Any] = {"beta": self.beta} | self.heads.parameters()  # type: ignore[attr-defined]
+        named |= {} if self.feed_forward is None else self.feed_forward.parameters()
+        named |= {} if self.splitting == "lie" else {"splitting": self.splitting}
+        more = {"mask": self.mask, "backend": self.backend}
+        return named | {name: value for name, value in more.items() if value is not None}
+
+    def __repr__(self) -> str:
+        """In short: how many heads, how wide, which σ. All weights are in `parameters()`."""
+        layer = self.feed_forward
+        said: dict[str, Any] = {"heads": self.heads.count}
+        said |= {} if layer is None else {"width": layer.width, "sigma": layer.sigma}
+        said |= {"norm": self.parameters().get("norm"), "mask": self.mask}
+        said |= {} if self.splitting == "lie" else {"splitting": self.splitting}
+        beta = "traced" if is_traced(self.beta) else f"{float(self.beta):g}"
+        given = [f"{name}={value!r}" for name, value in said.items() if value is not None]
+        return f"{type(self).__name__}({', '.join([f'beta={beta}', *given])})"
+
+
+def as_feed_forward(w: Weight, a: Weight, b: Weight, c: Weight, sigma: Any) -> FeedForward | None:
+    """The feed-forward layer of these weights, or None where there is none at all."""
+    layer = FeedForward(w, a, b, c, sigma)
+    return None if all(W is None for W in (w, a, b, c)) else layer

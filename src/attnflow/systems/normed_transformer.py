@@ -1,0 +1,150 @@
+"""P28 as models are trained: blocks with RMS or layer normalisation, after or before sub-layers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Real
+
+from attnflow.checks import as_floats, is_traced
+from attnflow.errors import InputError
+from attnflow.spaces import Euclidean
+from attnflow.systems.base import Map
+from attnflow.systems.block import Block, as_feed_forward
+from attnflow.weights.affine import AffineHeads
+from attnflow.weights.heads import Weight
+from attnflow.weights.norms import LayerNorm, Norm, RMSNorm, as_norm
+
+
+class _Normed(Block):
+    """Blocks with a normalisation N, of which each sub-layer may have its own gain and shift."""
+
+    norm: Norm
+
+    def __init__(
+        self,
+        beta: Float[ArrayLike, ""] | int = 1.0,
+        *,
+        norm: str = "layer",
+        gain: Weight = None,
+        shift: Weight = None,
+        eps: Any = 1e-12,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        O: Weight = None,
+        b_Q: Weight = None,
+        b_K: Weight = None,
+        b_V: Weight = None,
+        b_O: Weight = None,
+        w: Weight = None,
+        a: Weight = None,
+        b: Weight = None,
+        c: Weight = None,
+        sigma: Any = "gelu",
+        splitting: str = "lie",
+        mask: Any = None,
+        backend: Any = None,
+    ):
+        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O)
+        layer = as_feed_forward(w, a, b, c, sigma)
+        super().__init__(
+            Euclidean(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
+        )
+        self.norm = as_norm(norm, gain, shift, eps)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples a weight jumps."""
+        return super().breaks + self.norm.breaks
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Tokens have the dimension of the gain, and a direction where N divides by length."""
+        super().check_start(x)
+        if self.norm.dim not in (None, x.shape[-1]):
+            raise InputError(
+                f"x0 has d = {x.shape[-1]}, but gain and shift are for d = {self.norm.dim}."
+            )
+        at_origin = not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1)))
+        if isinstance(self.norm, RMSNorm) and at_origin:
+            raise InputError("x0 has a token at the origin, which cannot be normalised.")
+
+    def parameters(self) -> dict[str, Any]:
+        """The normalisation too."""
+        named = super().parameters()
+        if self.feed_forward is not None:
+            named["sigma"] = self.feed_forward.sigma
+        word = "layer" if isinstance(self.norm, LayerNorm) else "rms"
+        return named | {"norm": word} | self.norm.parameters()
+
+
+class PostNormTransformer(_Normed, Map):
+    """Post-norm blocks, as the original Transformer and BERT: normalise after each sub-layer.
+
+        y_i = N₁(x_i + Δt (Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O))
+        x_i ← N₂(y_i + Δt (w σ(a y_i + b) + c))
+
+    N is "layer" or "rms" normalisation, with `gain` and `shift` of shape (d,), or (2, d) for N₁ and
+    N₂. A map in time, run by `Layers(dt)`, dt = 1 in practice. With "rms", gain D and no
+    feed-forward layer it is `PostNorm`. Weights of each layer are `PerLayer`.
+
+    >>> import jax.numpy as jnp
+    >>> system = PostNormTransformer(V=0.0, w=1.0, norm="rms", sigma="relu")
+    >>> print(system.layer(0, jnp.array([[3.0, 4.0]]), 1.0))
+    [[0.6 0.8]]
+    """
+
+    equation: ClassVar[str] = "y = N₁(x + Δt attention(x)), x ← N₂(y + Δt (w σ(a y + b) + c))"
+    source: ClassVar[str] = "[P](2.8), post-norm"
+
+    velocity = Map.velocity
+
+    def layer(
+        self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The two residual steps, each followed by its normalisation."""
+        x, t = as_floats(x), k * dt
+        y = self.norm(t, x + dt * self.drift(t, x, masses), 0)
+        return y if self.feed_forward is None else self.norm(t, y + dt * self.push(t, y), 1)
+
+    def check_layers(self, dt: Any, start: Any) -> None:
+        """There is no flow for Strang's order to approach."""
+        if self.splitting != "lie":
+            raise InputError("splitting must be 'lie' for post-norm layers: they have no flow.")
+
+
+class PreNormTransformer(_Normed):
+    """Pre-norm blocks, as GPT-2: each sub-layer sees normalised tokens, the residual stream grows.
+
+        x_i' = Σ_h O_h Σ_j A^h_ij (V_h N₁(x_j) + b_V_h) + b_O + w σ(a N₂(x_i) + b) + c
+
+    with scores of N₁(x). A flow on R^d; its `Layers` are Lie–Trotter split, x first
+    moved by attention and then by the feed-forward layer, which is GPT-2's block for dt = 1 with
+    `mask="causal"` and σ = "gelu_tanh". N is as in `PostNormTransformer`. With "rms", gain D and no
+    feed-forward layer it is `PreNorm`.
+
+    >>> import jax.numpy as jnp
+    >>> system = PreNormTransformer(V=0.0, w=1.0, norm="rms", sigma="relu")
+    >>> print(system.layer(0, jnp.array([[3.0, 4.0]]), 1.0))
+    [[3.6 4.8]]
+    """
+
+    equation: ClassVar[str] = "x_i' = Σ_j A_ij V N₁(x_j) + w σ(a N₂(x_i) + b) + c"
+    source: ClassVar[str] = "[P](2.8), pre-norm"
+
+    def drift(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The attention of the normalised tokens."""
+        return super().drift(t, self.norm(t, x, 0), masses)
+
+    def push(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
+        """The feed-forward layer at the normalised tokens."""
+        return super().push(t, self.norm(t, x, 1))
+
+    def attention(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "*heads n n"]:
+        """The weights at the normalised tokens."""
+        return super().attention(t, self.norm(t, x, 0), masses)

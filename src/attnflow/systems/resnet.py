@@ -1,0 +1,74 @@
+"""RES: a residual network, or neural ODE, that moves each token by itself."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jaxtyping import Array, Float, Real
+
+from attnflow.errors import InputError
+from attnflow.spaces import Euclidean
+from attnflow.systems.base import System
+from attnflow.weights.feedforward import FeedForward
+from attnflow.weights.heads import Weight
+
+
+class ResNet(System):
+    """A residual network as a flow on R^d, the neural ODE [P](2.1)–(2.2).
+
+        x_i' = w σ(a x_i + b) + c
+
+    Tokens do not see each other, so distinct ones stay distinct, and masses change nothing. w is
+    (d, m), a is (m, d), b is (m,) and c is (d,); each may be left out, be a number, or depend on t
+    (`PerLayer`, `Redrawn`). σ is "relu", "gelu", "gelu_tanh", "tanh" or a function. Its `Layers`
+    are the residual network itself, `x ← x + Δt w σ(a x + b)`.
+
+    >>> import jax.numpy as jnp
+    >>> print(ResNet(w=-1.0, sigma="tanh").velocity(0.0, jnp.array([[0.0, 100.0]])))
+    [[-0. -1.]]
+    """
+
+    equation: ClassVar[str] = "x_i' = w σ(a x_i + b) + c"
+    source: ClassVar[str] = "[P](2.1)(2.2)"
+
+    space: Euclidean
+    feed_forward: FeedForward
+
+    def __init__(
+        self,
+        w: Weight = None,
+        a: Weight = None,
+        b: Weight = None,
+        c: Weight = None,
+        *,
+        sigma: Any = "relu",
+    ):
+        self.space = Euclidean()
+        self.feed_forward = FeedForward(w, a, b, c, sigma)
+
+    def velocity(
+        self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """The perceptron at each token."""
+        return self.feed_forward(t, x)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples a weight jumps."""
+        return self.feed_forward.breaks
+
+    def check_start(self, x: Float[Array, "*batch n d"]) -> None:
+        """Tokens must have the dimension of the weights."""
+        if self.feed_forward.dim not in (None, x.shape[-1]):
+            raise InputError(
+                f"x0 has tokens of dimension d = {x.shape[-1]}, but w (d × m) and a (m × d) expect "
+                f"d = {self.feed_forward.dim}."
+            )
+
+    def scores_held(self, n: int) -> int:
+        """None: tokens do not see each other."""
+        return 0
+
+    def parameters(self) -> dict[str, Any]:
+        """The weights that are not left out, and σ."""
+        return self.feed_forward.parameters()

@@ -1,0 +1,67 @@
+"""P28: the complete Transformer on the sphere, attention and feed-forward layers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from jaxtyping import ArrayLike, Float
+
+from attnflow.spaces import Sphere
+from attnflow.systems.block import Block, as_feed_forward
+from attnflow.weights.affine import AffineHeads
+from attnflow.weights.heads import Weight
+
+
+class Transformer(Block):
+    """The complete Transformer on the sphere, [P](2.8).
+
+        x_i' = P⊥_{x_i} ( Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O + w σ(a x_i + b) + c )
+        A^h_ij = softmax_j(β <Q_h x_i + b_Q_h, K_h x_j + b_K_h>)
+
+    All weights may be left out, constant, per layer (`PerLayer`, `Redrawn`) or functions of t: see
+    `AffineHeads` and `FeedForward` for their shapes. Without w, a, b, c it is `SA`; with V = 0 it
+    is `ResNet` on the sphere. σ is "relu", "gelu" (exact), "gelu_tanh" or "tanh".
+
+    Its `Layers` are Lie–Trotter split, as Transformers are (`splitting="strang"` is of second
+    order): attention, normalisation, feed-forward, normalisation. `PostNormTransformer` and
+    `PreNormTransformer` have trained normalisations instead.
+
+    Good values: β = 1, w and a Ginibre of size 1/√d: tokens first cluster, and
+    then move together towards where the feed-forward layer leads.
+
+    >>> import jax.numpy as jnp
+    >>> system = Transformer(1.0, V=0.0, w=jnp.array([[0.0, 1.0], [0.0, 0.0]]))
+    >>> print(system.velocity(0.0, jnp.eye(2)))
+    [[0. 0.]
+     [1. 0.]]
+    """
+
+    equation: ClassVar[str] = "x_i' = P⊥(Σ_h O_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b))"
+    source: ClassVar[str] = "[P](2.8)"
+
+    def __init__(
+        self,
+        beta: Float[ArrayLike, ""] | int = 1.0,
+        *,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        O: Weight = None,
+        b_Q: Weight = None,
+        b_K: Weight = None,
+        b_V: Weight = None,
+        b_O: Weight = None,
+        w: Weight = None,
+        a: Weight = None,
+        b: Weight = None,
+        c: Weight = None,
+        sigma: Any = "relu",
+        splitting: str = "lie",
+        mask: Any = None,
+        backend: Any = None,
+    ):
+        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O)
+        layer = as_feed_forward(w, a, b, c, sigma)
+        super().__init__(
+            Sphere(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
+        )

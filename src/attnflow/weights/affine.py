@@ -1,0 +1,147 @@
+"""`AffineHeads`: attention heads as trained models have them, with biases and output matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from attnflow.errors import InputError
+from attnflow.weights.heads import Heads, Weight, admit, apply, at_time, periods, shape_of
+
+
+class AffineHeads(Heads):
+    """Heads with biases and a matrix O behind each: `Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O`.
+
+    Scores are `<Q x_i + b_Q, K x_j + b_K>`. With O (d × v) the values V may be v × d; without it V
+    is d × d, as in `Heads`. Biases b_Q, b_K are (k,), b_V is (v,), each with a leading axis
+    of heads where they differ; b_O is (d,), for all heads together.
+
+    A model that keeps its heads side by side in matrices of d rows has them here as
+    `Q.reshape(H, d // H, d)`, `b_Q.reshape(H, d // H)`, `O.reshape(d, H, d // H).swapaxes(0, 1)`.
+
+    >>> import jax.numpy as jnp
+    >>> heads = AffineHeads(V=jnp.ones((4, 2, 3)), O=jnp.ones((4, 3, 2)), b_Q=jnp.ones((4, 3)))
+    >>> heads.count, heads.dim
+    (4, 3)
+    """
+
+    RANKS: ClassVar[dict[str, int]] = Heads.RANKS | {"O": 2, "b_Q": 1, "b_K": 1, "b_V": 1}
+
+    O: Any
+    b_Q: Any
+    b_K: Any
+    b_V: Any
+    b_O: Any
+
+    def __init__(
+        self,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        O: Weight = None,
+        *,
+        b_Q: Weight = None,
+        b_K: Weight = None,
+        b_V: Weight = None,
+        b_O: Weight = None,
+    ):
+        self.O, self.b_O = admit(O, "O"), admit(b_O, "b_O")
+        self.b_Q, self.b_K, self.b_V = admit(b_Q, "b_Q"), admit(b_K, "b_K"), admit(b_V, "b_V")
+        super().__init__(Q, K, V)
+        self._check_biases()
+
+    def _check_values(self, shapes: dict[str, tuple[int, ...]]) -> None:
+        O = shape_of(self.O)
+        if not O:
+            return super()._check_values(shapes)
+        d, rows = self.dim, shapes["V"][-2] if "V" in shapes else self.dim
+        if len(O) not in (2, 3) or O[-1] != (rows or O[-1]) or O[-2] != (d or O[-2]):
+            raise InputError(
+                f"O must be d × v for V of v × d, or a stack of such matrices, but its shape is "
+                f"{O} and V's is {shapes.get('V')}."
+            )
+        return None
+
+    def _check_biases(self) -> None:
+        shapes = self._shapes() | {"b_O": shape_of(self.b_O)}
+        for name, W in (("b_Q", "Q"), ("b_K", "K"), ("b_V", "V"), ("b_O", "O")):
+            bias, matrix = shapes[name], shapes[W]
+            rows = matrix[-2] if matrix else self.dim
+            axes = (1,) if name == "b_O" else (1, 2)
+            if bias and (len(bias) not in axes or (rows is not None and bias[-1] != rows)):
+                raise InputError(
+                    f"{name} must have one entry for each of the {rows} rows of {W}"
+                    f"{'' if name == 'b_O' else ', with a leading axis of heads at most'}, but its "
+                    f"shape is {bias}."
+                )
+
+    @property
+    def plain_scores(self) -> bool:
+        """Whether moreover scores have no biases."""
+        return super().plain_scores and self.b_Q is None and self.b_K is None
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether moreover values have neither biases nor an output matrix."""
+        return super().isotropic and self._plain_values and self.b_O is None
+
+    @property
+    def _plain_values(self) -> bool:
+        return self.O is None and self.b_V is None
+
+    @property
+    def dim(self) -> int | None:
+        """The dimension d that the weights expect, or None when any will do."""
+        O = shape_of(self.O)
+        return super().dim or (O[-2] if O else None)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples some weight jumps."""
+        return super().breaks + periods(self.b_O)
+
+    def queries(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
+        """`Q x_i + b_Q` of a single head."""
+        return _plus(super().queries(x), self.b_Q)
+
+    def keys(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
+        """`K x_j + b_K` of a single head."""
+        return _plus(super().keys(x), self.b_K)
+
+    def values(self, x: Float[Array, "n d"]) -> Float[Array, "n v"]:
+        """`V x_j + b_V` of a single head; tokens where V alone comes after the mean."""
+        return x if self._plain_values else _plus(apply(self.V, x), self.b_V)
+
+    def out(self, means: Float[Array, "n v"]) -> Float[Array, "n d"]:
+        """O times the means."""
+        return super().out(means) if self._plain_values else apply(self.O, means)
+
+    def at(self, t: Any, dtype: Any) -> AffineHeads:
+        """The weights at time t as arrays of the given dtype."""
+        now = super().at(t, dtype)
+        return eqx.tree_at(
+            lambda heads: heads.b_O,
+            now,
+            at_time(self.b_O, t, dtype),
+            is_leaf=lambda leaf: leaf is None,
+        )
+
+    def sum(self, fn: Callable[[Heads], Array]) -> Array:
+        """`Σ_h fn(head h) + b_O`."""
+        return _plus(super().sum(fn), self.b_O)
+
+    def restricted(self, basis: Float[Array, "r d"]) -> None:
+        """None: biases lead out of the span of the tokens."""
+        return None
+
+    def parameters(self) -> dict[str, Any]:
+        """The weights that are not left out."""
+        names = (*self.RANKS, "b_O")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+def _plus(x: Array, bias: Array | None) -> Array:
+    return x if bias is None else x + bias

@@ -1,0 +1,109 @@
+"""Normalisations of a token: by its length, or by its mean and deviation."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Real
+
+from attnflow.checks import as_floats, require_finite
+from attnflow.errors import InputError, unknown
+from attnflow.spaces import unit_rows
+from attnflow.weights.heads import Weight, admit, at_time, periods, shape_of
+
+
+class Norm(eqx.Module):
+    """`N(y) = gain · standard(y) + shift`, token by token.
+
+    Gain and shift are (d,), or (2, d) with one row for each sub-layer (attention, feed-forward); a
+    number stands for equal entries, and a function of t may return any of these.
+    """
+
+    gain: Any
+    shift: Any
+
+    def __init__(self, gain: Weight = None, shift: Weight = None):
+        self.gain, self.shift = admit(gain, "gain"), admit(shift, "shift")
+        for name, shape in (("gain", shape_of(self.gain)), ("shift", shape_of(self.shift))):
+            if shape and (len(shape) > 2 or (len(shape) == 2 and shape[0] != 2)):
+                raise InputError(
+                    f"{name} must be (d,), or (2, d) with a row for each sub-layer, not {shape}."
+                )
+
+    @abc.abstractmethod
+    def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """The tokens without gain and shift."""
+
+    def __call__(self, t: Any, y: Real[Array, "n d"], sublayer: int = 0) -> Float[Array, "n d"]:
+        """The tokens that the sub-layer 0 (attention) or 1 (feed-forward) sees or leaves."""
+        y = as_floats(y)
+        gain, shift = (at_time(W, t, y.dtype) for W in (self.gain, self.shift))
+        out = self.standard(y)
+        if gain is not None:
+            out = out * (gain[sublayer] if gain.ndim == 2 else gain)
+        if shift is not None:
+            out = out + (shift[sublayer] if shift.ndim == 2 else shift)
+        return out
+
+    @property
+    def dim(self) -> int | None:
+        """The dimension d of the tokens, or None when any will do."""
+        shapes = (shape_of(self.gain), shape_of(self.shift))
+        return next((shape[-1] for shape in shapes if shape), None)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """The periods at whose multiples gain or shift jumps."""
+        return periods(self.gain, self.shift)
+
+    def parameters(self) -> dict[str, Any]:
+        """Gain and shift, where given."""
+        return {name: W for name, W in vars(self).items() if W is not None}
+
+
+class RMSNorm(Norm):
+    """`gain · y/|y| + shift`, [P] §2.2: the sphere for gain 1, where models have gain/√d.
+
+    >>> print(RMSNorm(gain=2.0)(0.0, jnp.array([[3.0, 4.0]])))
+    [[1.2 1.6]]
+    """
+
+    def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """`y/|y|`."""
+        return unit_rows(y)
+
+
+class LayerNorm(Norm):
+    """`gain · (y − ȳ)/√(var y + eps) + shift` with mean and variance over a token's entries.
+
+    >>> print(LayerNorm(eps=0.0)(0.0, jnp.array([[1.0, 3.0]])))
+    [[-1.  1.]]
+    """
+
+    eps: Float[Array, ""]
+
+    def __init__(self, gain: Weight = None, shift: Weight = None, eps: Any = 1e-12):
+        super().__init__(gain, shift)
+        self.eps = jnp.asarray(eps, dtype=float)
+        require_finite(self.eps, "eps")
+
+    def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """`(y − ȳ)/√(var y + eps)`."""
+        y = y - y.mean(axis=-1, keepdims=True)
+        return y / jnp.sqrt(jnp.mean(y * y, axis=-1, keepdims=True) + self.eps.astype(y.dtype))
+
+
+def as_norm(norm: Any, gain: Weight, shift: Weight, eps: Any) -> Norm:
+    """The normalisation of a name: "rms" or "layer".
+
+    >>> type(as_norm("rms", None, None, 1e-12)).__name__
+    'RMSNorm'
+    """
+    if norm == "rms":
+        return RMSNorm(gain, shift)
+    if norm == "layer":
+        return LayerNorm(gain, shift, eps)
+    raise unknown("norm", norm, ("rms", "layer"))
