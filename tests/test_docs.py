@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
 THEORY = ROOT / "docs" / "theory.md"
 SWEEPS = ROOT / "docs" / "sweeps.md"
+OF_SYSTEMS = sorted((ROOT / "docs" / "systems").glob("*.md"))
 
 
 def blocks(page, language):
@@ -28,7 +29,7 @@ def blocks(page, language):
         PAGES[0],
         *(pytest.param(page, marks=pytest.mark.slow) for page in (PAGES[1], THEORY, SWEEPS)),
     ],
-    ids=["README", "guide", "theory", "sweeps"],
+    ids=["README", "guide", "theory", "sweeps", *(page.stem for page in OF_SYSTEMS)],
 )
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -78,7 +79,13 @@ def _prose(page):
 
 
 def test_links_lead_to_files():
-    more = (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md", THEORY, SWEEPS)
+    more = (
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "docs" / "architecture.md",
+        THEORY,
+        SWEEPS,
+        *OF_SYSTEMS,
+    )
     for page in [*PAGES, *more]:
         for target in re.findall(r"\]\((?!http)([\w./-]+)\)", _prose(page)):
             assert (page.parent / target).exists(), target

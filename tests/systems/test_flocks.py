@@ -51,7 +51,7 @@ def test_vicsek_by_hand():
     moved = np.array([[0.2, 5.0], [9.6, 5.0], [5.0, 1.0]]) + np.stack(
         [np.cos(found[:, 2]), np.sin(found[:, 2])], axis=1
     )
-    assert np.allclose(found[:, :2], moved % 10.0)
+    assert np.allclose(found[:, :2], (moved + 5.0) % 10.0 - 5.0)
 
 
 def test_vicsek_loses_its_order_with_noise():

@@ -19,7 +19,7 @@ class Vicsek(Map, Random):
 
         θ_i ← arg Σ_{|x_j − x_i| ≤ r} e^{iθ_j} + η ξ_i,   x_i ← x_i + Δt v (cos θ_i, sin θ_i)
 
-    ξ_i is uniform in [−½, ½] and the plane is a torus of side `box`. The state has rows
+    ξ_i is uniform in [−½, ½] and the plane is a torus of side `box` around 0. The state has rows
     (x, y, θ), an array (n, 3); `positions` are the first two, `headings` the unit vectors. The
     order parameter |Σ e^{iθ_j}|/n falls from 1 to 0 as η grows to 2π. It is a map in time, and
     `simulate` needs a key.
@@ -73,7 +73,8 @@ class Vicsek(Map, Random):
         turn = eta * jax.random.uniform(number, theta.shape, x.dtype, -0.5, 0.5)
         heading = jnp.arctan2(near @ jnp.sin(theta), near @ jnp.cos(theta)) + turn
         unit = jnp.stack([jnp.cos(heading), jnp.sin(heading)], axis=-1)
-        moved = jnp.mod(place + jnp.asarray(dt, x.dtype) * speed * unit, box)
+        moved = place + jnp.asarray(dt, x.dtype) * speed * unit
+        moved = moved - box * jnp.round(moved / box)
         return jnp.concatenate([moved, heading[:, None]], axis=-1)
 
     def positions(self, x: Float[Array, "n 3"]) -> Float[Array, "n 2"]:
