@@ -17,6 +17,7 @@ V = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [0.0, 0.0, 0.5]])
 COMPILED = {
     "attention": (lambda x: observe.attention(af.SA(1.0), x), STATES),
     "boolean_distance": (observe.boolean_distance, MATRICES),
+    "cluster_count": (lambda x: observe.cluster_count(x, 0.8), STATES),
     "diameter": (observe.diameter, STATES),
     "dual_coordinates": (lambda x: observe.dual_coordinates(x, V), STATES),
     "effective_rank": (observe.effective_rank, STATES),
@@ -38,6 +39,7 @@ COMPILED = {
     "order_parameter": (observe.order_parameter, STATES),
     "overlap_histogram": (lambda x: observe.overlap_histogram(x, bins=5)[0], STATES),
     "overlaps": (observe.overlaps, STATES),
+    "pairs_clustered": (lambda x: observe.pairs_clustered(x, 0.9), STATES),
     "rank": (observe.rank, MATRICES),
     "saddle_index": (lambda x: observe.saddle_index(x, 2.0), STATES),
     "span_dimension": (observe.span_dimension, STATES),

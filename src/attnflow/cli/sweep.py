@@ -134,7 +134,7 @@ def _tell(store: Path, json_file: Path | None) -> Status:
     return found
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float | int) -> str:
     """Seconds for people.
 
     >>> _duration(5400)

@@ -13,7 +13,9 @@ from attnflow.observe.overlaps import overlaps
 def pairs_clustered(
     x: Real[ArrayLike, "n d"], delta: Float[ArrayLike, ""] = 1e-3
 ) -> Float[Array, ""]:
-    """The fraction of pairs i ≠ j with <x_i, x_j> ≥ 1 − δ; its mean is [P] Fig. 3.
+    """The fraction of pairs i ≠ j with <x_i, x_j> ≥ 1 − δ, whose mean is [P] Fig. 3.
+
+    Works under jit and vmap.
 
     >>> print(pairs_clustered(jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).round(3))
     0.333
