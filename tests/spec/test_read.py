@@ -9,6 +9,7 @@ import attnflow as af
 from attnflow.simulate import inputs
 from attnflow.spec import default_spec, read_spec
 from attnflow.spec.read import parse_spec
+from attnflow.systems import Random
 
 GOOD = {
     "system": {"name": "SA", "beta": 4.0},
@@ -151,7 +152,8 @@ def test_examples_build_and_start(path):
     x0 = inputs.check_start(run.system, run.x0)
     method = inputs.check_method(run.method, run.system)
     method.check(run.system, run.ts)
-    moved = run.system.layer(0, x0, 0.1)
+    system = run.system.drawing(run.key) if isinstance(run.system, Random) else run.system
+    moved = system.layer(0, x0, 0.1)
     assert np.isfinite(moved).all()
     assert np.abs(moved - x0).max() > 1e-6
 
