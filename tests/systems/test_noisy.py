@@ -2,6 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import ive
 
 import attnflow as af
 from attnflow.errors import InputError
@@ -178,3 +180,39 @@ def test_methods_that_cannot(method, ts, said):
     x0 = af.initial.sphere(n=4, d=2, seed=0)
     with pytest.raises(InputError, match=said):
         af.simulate(af.Noisy(af.SA(1.0), 0.1), x0, ts, method=method, key=0)
+
+
+def _order(sigma, start, ts, n=10_000):
+    """r of noisy Kuramoto with K = 1, which is SA with β = 0 on the circle."""
+    x0 = start(n)
+    noisy = af.Noisy(af.Kuramoto(1.0), sigma)
+    save = lambda t, x: af.observe.order_parameter(noisy.positions(x))  # noqa: E731
+    traj = af.simulate(noisy, x0, ts, method=af.Fixed(0.02, "euler"), key=11, save=save)
+    return np.asarray(traj.xs)
+
+
+def _mean_and_error(values, blocks=8):
+    """The mean of a correlated series, and its standard error from the means of blocks."""
+    means = np.array([part.mean() for part in np.array_split(values, blocks)])
+    return means.mean(), means.std(ddof=1) / np.sqrt(blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [0.2, 0.4])
+def test_the_order_below_the_threshold_is_self_consistent(sigma):
+    """r = I₁(r/σ)/I₀(r/σ) for n → ∞ ([P] Problem 7 at β = 0)."""
+    expected = brentq(lambda r: ive(1, r / sigma) / ive(0, r / sigma) - r, 1e-3, 1)
+    r = _order(sigma, lambda n: jnp.zeros((n, 1)), np.arange(0, 121, 0.5))[60:]
+    mean, error = _mean_and_error(r)
+    assert expected > 0.3
+    assert abs(mean - expected) < 3 * error + 0.001
+
+
+@pytest.mark.slow
+def test_the_order_above_the_threshold_is_that_of_chance():
+    """E r² = 1/(n (1 − 1/(2σ)))."""
+    sigma, n = 0.9, 10_000
+    r = _order(sigma, lambda n: af.initial.angles(n, seed=0), np.arange(0, 301, 0.5))[60:]
+    mean, error = _mean_and_error(n * r**2)
+    assert abs(mean - 1 / (1 - 1 / (2 * sigma))) < 3 * error
+    assert error < 0.4
