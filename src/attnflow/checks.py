@@ -99,6 +99,13 @@ def require_count(value: Any, name: str, least: int = 1) -> int:
     return int(value)
 
 
+def available_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def available_memory() -> int | None:
     """Bytes of memory that a new allocation could get, where the system tells."""
     try:

@@ -3,6 +3,7 @@ import pytest
 
 from attnflow.errors import InputError
 from attnflow.spec import parse_sweep, read_sweep
+from attnflow.spec.read import parse_spec
 
 BASE = {
     "system": {"name": "SA", "V": {"family": "ginibre"}},
@@ -46,9 +47,11 @@ def test_a_cell_is_the_run_with_its_values():
 
 
 def test_a_cell_draws_what_its_run_draws():
-    spec = parse_sweep(BASE)
-    alone = spec.model_copy(update={"system": spec.system})
-    assert (spec.cell({"beta": 1.0}).build().x0 == alone.cell({"beta": 1.0}).build().x0).all()
+    cell = parse_sweep(BASE | {"seed": 3}).cell({"beta": 1.0}).build()
+    parts = {name: BASE[name] for name in ("start", "times")}
+    alone = parse_spec(parts | {"seed": 3, "system": BASE["system"] | {"beta": 1.0}}).build()
+    assert (cell.x0 == alone.x0).all()
+    assert (cell.system.heads.V == alone.system.heads.V).all()
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_value_of_beta_compiles_nothing():
     computer = Computer(spec(axes={"beta": [float(b) for b in range(9)]}, realisations=100))
     assert len(computer.grid) == 2
     first = computer.values(computer.grid[0])
-    with jax.log_compiles(), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(computer, "_compile", lambda kind: pytest.fail("compiled again"))
         second = computer.values(computer.grid[1])
     assert first["E"].shape == (5, 100, 3)

@@ -48,7 +48,7 @@ def _means(task: Task) -> Float[Array, "n d"]:
 
 
 def _without_own(numerator: Float[Array, "n n"], bounded: bool) -> Float[Array, "n n"]:
-    """With zeros on the diagonal: by a product, which compiles to less, if nothing is infinite."""
+    """With zeros on the diagonal: by a product, which is faster, where nothing is infinite."""
     n = len(numerator)
     if bounded:
         return numerator * (1 - jnp.eye(n, dtype=numerator.dtype))

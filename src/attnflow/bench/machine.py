@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from attnflow.checks import available_cores
+
 PACKAGES = ("attnflow", "jax", "numpy", "torch", "pykeops")
 
 
@@ -37,19 +39,12 @@ def this_machine() -> Machine:
     """The machine this runs on."""
     return Machine(
         processor=_processor(),
-        cores=cores(),
+        cores=available_cores(),
         memory_gib=_memory(),
         system=platform.system(),
         python=platform.python_version(),
         versions={name: found for name in PACKAGES if (found := _version(name))},
     )
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Neighbours:

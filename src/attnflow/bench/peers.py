@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.bench.contender import Call, Contender
-from attnflow.bench.machine import cores
 from attnflow.bench.problem import Problem
+from attnflow.checks import available_cores
 from attnflow.errors import InputError
 
 
@@ -71,7 +71,7 @@ class Torch(Contender):
         """Move the tokens to PyTorch and give it all cores."""
         import torch
 
-        torch.set_num_threads(cores())
+        torch.set_num_threads(available_cores())
         tokens = torch.from_numpy(x)
 
         def call() -> Any:

@@ -109,6 +109,7 @@ def _sweep(spec: Path, store: Path, workers: int | None, scheduler: str | None) 
 
 def _tell(store: Path, json_file: Path | None) -> Status:
     from attnflow import sweep
+    from attnflow.theory.checks.base import described
 
     found = sweep.status(store)
     if json_file is not None:
@@ -124,10 +125,8 @@ def _tell(store: Path, json_file: Path | None) -> Status:
         said.append(f"{found.cells_per_second:.3g} cells/s, {_duration(found.seconds_left)} left")
     console.print(f"[bold]{found.store}[/]: " + "; ".join(said) + ".", soft_wrap=True)
     for failure in found.failures[:SHOWN]:
-        where = ", ".join(f"{name} = {value}" for name, value in failure["cell"].items())
-        console.print(
-            f"[bold red]failed[/] {failure['cells']} cells from {where}: ", end="", soft_wrap=True
-        )
+        where = f"{failure['cells']} cells from {described(failure['cell'])}"
+        console.print(f"[bold red]failed[/] {where}: ", end="", soft_wrap=True)
         console.print(failure["error"], markup=False, soft_wrap=True)
     if len(found.failures) > SHOWN:
         console.print(f"… and {len(found.failures) - SHOWN} more failures.")

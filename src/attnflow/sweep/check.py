@@ -15,6 +15,7 @@ from attnflow.simulate import inputs
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.grid import Grid
 from attnflow.sweep.tile import Computer
+from attnflow.theory.checks.base import described
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -41,16 +42,6 @@ def check(spec: SweepSpec) -> Shapes:
                 )
     _check_memory(computer, found)
     return found
-
-
-def described(values: dict[str, Any]) -> str:
-    """The values of the axes at a cell, for people.
-
-    >>> described({"beta": 0.1, "d": 8})
-    'beta = 0.1, d = 8'
-    """
-    said = (f"{v:g}" if isinstance(v, float) else str(v) for v in values.values())
-    return ", ".join(f"{name} = {value}" for name, value in zip(values, said, strict=True))
 
 
 def _samples(grid: Grid) -> Iterator[tuple[int, ...]]:

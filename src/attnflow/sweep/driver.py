@@ -148,9 +148,7 @@ def sentence(error: BaseException) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if any("Traceback" in line for line in lines):
-        return next(
-            (li for li in reversed(lines) if re.match(r"[\w.]+(Error|Exit)?: ", li)), lines[0]
-        )
+        return next((li for li in reversed(lines) if re.match(r"[\w.]+: ", li)), lines[0])
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
 
 

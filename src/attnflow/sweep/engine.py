@@ -6,7 +6,6 @@ Both are executors, and a few blocks are in flight at a time.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from attnflow.checks import available_cores
 from attnflow.errors import InputError
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.reduce import reduced
@@ -48,7 +48,7 @@ def results(
 ) -> Generator[tuple[int, Result], None, None]:
     """Blocks as they come, with the error for one that failed.
 
-    Ctrl-C ends it after the blocks in flight, which are not lost; a second one at once.
+    Ctrl-C ends it after the blocks in flight, which are not lost; a second one does not wait.
     """
     waiting = iter(numbers)
     running: dict[Future, int] = {}
@@ -82,10 +82,10 @@ def _first(numbers: Iterator[int], count: int) -> Iterator[int]:
 def engine(workers: int | None, scheduler: str | None) -> Iterator[Engine]:
     """Threads here, `workers` processes here, or the cluster at an address."""
     if workers is None and scheduler is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        cores = available_cores()
         pool = ThreadPoolExecutor(cores)
         try:
-            yield Engine(pool, cores or 1)
+            yield Engine(pool, cores)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
         return

@@ -93,7 +93,8 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
         if parameter not in free:
             error = unknown(f"parameter of {observable}", parameter, free)
             raise InputError(f"keep.{name}.{parameter}: {error}")
-    missing = [p for p in free if p not in parameters and signature[p].default is inspect._empty]
+    needed = {p for p in free if signature[p].default is inspect.Parameter.empty}
+    missing = sorted(needed - set(parameters))
     if missing:
         raise InputError(f"keep.{name}.{missing[0]}: missing, and {observable} needs it.")
 

@@ -8,19 +8,20 @@ which the system takes back when the process dies.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from attnflow.errors import InputError
+from attnflow.files import write_whole
 from attnflow.spec.sweep import SweepSpec, path
 from attnflow.sweep.grid import Axis, Block, Grid
 from attnflow.sweep.reduce import UNFINISHED, Variable
@@ -32,6 +33,8 @@ except ImportError:  # on Windows, where a second writer is not noticed
 
 FORMAT = "attnflow-sweep-1"
 RECORDS = "blocks"
+LOOKS = 10
+"""So often a writer tries for the lock, as `status` may hold it for a moment."""
 
 
 class Store:
@@ -70,7 +73,7 @@ class Store:
             "time": ("time", ts, {"long_name": "time t, in layers of unit step", "units": "1"})
         }
         for axis in self.grid.axes:
-            coordinates[axis.name] = (axis.name, labels(axis), described(axis))
+            coordinates[axis.name] = (axis.name, labels(axis), coordinate_attributes(axis))
         for name, keep in self.spec.keep.items():
             if keep.quantiles:
                 coordinates[f"{name}_quantile"] = (f"{name}_quantile", keep.quantiles)
@@ -107,7 +110,7 @@ class Store:
             for name, value in values.items():
                 self._arrays[name][block.region] = value
             sizes = {name: self._chunk(name, block).stat().st_size for name in values}
-            put(self._record(block), sizes)
+            write_whole(self._record(block), json.dumps(sizes))
         except OSError as error:
             raise InputError(
                 f"{self.path}: a block could not be written: {error}. What was written before is "
@@ -117,7 +120,7 @@ class Store:
 
     def note_failure(self, block: Block, failure: dict[str, Any]) -> None:
         """Remember why a block could not be computed, for whoever asks how the sweep stands."""
-        put(self._failure(block), failure)
+        write_whole(self._failure(block), json.dumps(failure))
 
     def done(self) -> Iterator[Block]:
         """The blocks that are complete; damaged ones are not."""
@@ -145,22 +148,22 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the only one who writes."""
-        with (self.path / RECORDS / "lock").open("w") as file:
-            try:
-                if fcntl is not None:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(f"{self.path}: another process is computing this sweep.") from None
+        with self._lock.open("w") as file:
+            if not _locked(file, exclusive=True):
+                raise InputError(f"{self.path}: another process is computing this sweep.")
             yield
 
     @property
     def being_written(self) -> bool:
-        """Whether a process is computing this sweep."""
-        try:
-            with self.writing():
-                return False
-        except InputError:
-            return True
+        """Whether a process is computing this sweep; looking needs no right to write."""
+        if not self._lock.exists():
+            return False
+        with self._lock.open() as file:
+            return not _locked(file, exclusive=False)
+
+    @property
+    def _lock(self) -> Path:
+        return self.path / RECORDS / "lock"
 
     def differences(self, spec: SweepSpec) -> list[str]:
         """How a spec differs from that of this store, field by field."""
@@ -184,11 +187,18 @@ class Store:
         return self.path / name / self._arrays[name].metadata.encode_chunk_key((*at, *[0] * rest))
 
 
-def put(file: Path, content: dict[str, Any]) -> None:
-    """Write JSON so that the file is there whole or not at all."""
-    scratch = file.with_name(f".{file.name}.{os.getpid()}")
-    scratch.write_text(json.dumps(content))
-    scratch.replace(file)
+def _locked(file: IO[str], exclusive: bool) -> bool:
+    """Try to lock a file until it is closed. Whoever only looks shares, and is gone at once."""
+    if fcntl is None:
+        return True
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    for _ in range(LOOKS if exclusive else 1):
+        try:
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            time.sleep(0.05)
+    return False
 
 
 def canonical(spec: SweepSpec) -> str:
@@ -216,7 +226,7 @@ def labels(axis: Axis) -> np.ndarray:
     return np.array(text, dtype=object)
 
 
-def described(axis: Axis) -> dict[str, str]:
+def coordinate_attributes(axis: Axis) -> dict[str, str]:
     """The attributes of the coordinate of an axis."""
     known = {"beta": "inverse temperature β", "n": "number of tokens n", "d": "dimension d"}
     named = {"long_name": known.get(axis.name, path(axis.name))}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InputError
+from attnflow.files import write_whole
 
 
 @dataclass
@@ -38,9 +38,7 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write it; the file is complete or not there."""
-        scratch = path.with_name(f".{path.name}.{os.getpid()}")
-        scratch.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
-        os.replace(scratch, path)
+        write_whole(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Record:
