@@ -40,8 +40,8 @@ class Sinkhorn(Softmax):
     clusters hardly see each other; scores that resist are softened and sharpened back. It ends
     when every column is right to `tolerance`, relative to its mass, or to rounding (16 units of it
     times the largest score: in float32 at least 2e-6), or after `max_sweeps`: then rows still sum
-    to 1, and columns are as near as they came. Up to scores of a few hundred 60 sweeps are enough;
-    a random matrix of scores in the thousands may use up all.
+    to 1, and columns are as near as they came. On the sphere 5 sweeps are usual, with random
+    weights up to 45.
 
     Derivatives are those of the limit itself (implicit), in forward and reverse mode. All n² scores
     are held. There is no mask: the only doubly stochastic matrix below the diagonal is the
