@@ -11,14 +11,21 @@ from attnflow.attention import BACKENDS, Backend, Causal, Given, Mask
 from attnflow.errors import InputError
 from attnflow.simulate import Method
 from attnflow.systems import SYSTEMS, System
+from attnflow.weights.couplings import COUPLINGS
 
 
 def write_spec(
-    system: System, x0: Any, ts: Any, method: Method | None = None, title: str | None = None
+    system: System,
+    x0: Any,
+    ts: Any,
+    method: Method | None = None,
+    title: str | None = None,
+    seed: int | None = None,
 ) -> str:
     """The text of a spec with these weights, tokens and times, to the last digit.
 
-    A weight that is a function of time, or a mask or backend of one's own, is refused.
+    A weight that is a function of time, or a mask or backend of one's own, is refused. The seed is
+    what noise is drawn from.
 
     >>> import attnflow as af
     >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]))
@@ -36,9 +43,11 @@ def write_spec(
     """
     tokens = np.asarray(x0)
     parts = [f"title = {_text(title)}\n"] if title else []
+    if seed is not None:
+        parts.append(f"seed = {seed}\n")
     if tokens.dtype == np.float32:
         parts.append('dtype = "float32"\n')
-    parts.append(_table("system", {"name": _name(system), **_parameters(system)}))
+    parts.append(_table("system", _described(system)))
     parts.append(_table("start", {"tokens": tokens}))
     parts.append(_table("times", {"values": np.asarray(ts, dtype=float)}))
     if method is not None:
@@ -47,18 +56,20 @@ def write_spec(
     return "\n".join(parts)
 
 
-def _name(system: System) -> str:
+def _described(system: System) -> dict[str, Any]:
     name = type(system).__name__
     if name not in SYSTEMS:
         raise InputError(f"{name} is not in the table of systems, so no spec can name it.")
-    return name
-
-
-def _parameters(system: System) -> dict[str, Any]:
-    return {name: _parameter(name, value) for name, value in system.parameters().items()}
+    fields = {name: _parameter(name, value) for name, value in system.parameters().items()}
+    return {"name": name, **fields}
 
 
 def _parameter(name: str, value: Any) -> Any:
+    if isinstance(value, System):
+        return _described(value)
+    for family, coupling in COUPLINGS.items():
+        if type(value) is coupling:
+            return {"family": family, **vars(value)}
     if callable(value):
         what = {"h": "an angle", "phi": "distance", "W": "a vector"}.get(name, "time")
         raise InputError(f"{name} is a function of {what}, which a spec cannot hold.")
