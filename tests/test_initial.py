@@ -77,12 +77,19 @@ def test_a_batch_is_a_count(start):
 
 
 @pytest.mark.parametrize(
-    "start", [s for name, s in initial.STARTS.items() if name != "circle"], ids=lambda s: s.__name__
+    "start",
+    [s for name, s in initial.STARTS.items() if name not in ("circle", "angles")],
+    ids=lambda s: s.__name__,
 )
 @pytest.mark.parametrize(("n", "d", "name"), [(0, 2, "n"), (-1, 2, "n"), (2, 0, "d")])
 def test_sizes_are_counts(start, n, d, name):
     with pytest.raises(InputError, match=f"^{name} must be a whole number"):
         start(n, d, seed=0)
+
+
+def test_a_number_of_angles_is_a_count():
+    with pytest.raises(InputError, match="^n must be a whole number"):
+        initial.angles(0, seed=0)
 
 
 def test_a_start_that_does_not_fit_is_refused_before_it_is_drawn(monkeypatch):
@@ -236,7 +243,7 @@ def test_normalise_refuses_what_is_not_finite():
 
 
 def test_starts_are_known_by_their_names():
-    assert set(initial.STARTS) == {*RANDOM, "circle"}
+    assert set(initial.STARTS) == {*RANDOM, "circle", "angles"}
     assert all(getattr(initial, name) is start for name, start in initial.STARTS.items())
 
 

@@ -115,7 +115,7 @@ def test_specs_name_the_kernel():
     spec = {"system": {"name": "Krause", "phi": "indicator", "radius": 2}}
     built = parse_spec(spec | {"start": {"n": 4, "d": 2}, "times": {"stop": 1.0}}).build().system
     assert str(built) == "Krause(phi='indicator', radius=2)"
-    with pytest.raises(InputError, match="phi is a function of time or distance"):
+    with pytest.raises(InputError, match="phi is a function of distance"):
         write_spec(af.Krause(lambda s: 1 / (1 + s)), np.eye(2), [0.0, 1.0])
 
 
