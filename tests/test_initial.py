@@ -88,7 +88,7 @@ def test_sizes_are_counts(start, n, d, name):
 
 
 def test_a_number_of_angles_is_a_count():
-    with pytest.raises(InputError, match="^n must be a whole number"):
+    with pytest.raises(InputError, match=r"^n must be a whole number"):
         initial.angles(0, seed=0)
 
 

@@ -16,6 +16,8 @@ import attnflow as af
 from attnflow.spec.read import parse_spec
 
 WITHOUT_MASSES = {"Vicsek", "MeanShift"}
+UNMOVED = {"ResNet", "Hardmax", "CBO"}
+"""Tokens that do not see each other, or follow a single one as long as nothing ties."""
 
 
 def examples():
@@ -71,7 +73,4 @@ def test_a_heavy_token_pulls_more_or_masses_are_refused(name):
         return
     equal, heavy = layer(x, jnp.ones(len(x))), layer(x, masses)
     np.testing.assert_allclose(equal, layer(x), rtol=0, atol=1e-11)
-    if name == "ResNet":
-        assert (heavy == equal).all()
-    else:
-        assert np.abs(heavy - equal).max() > 1e-6
+    assert (np.abs(heavy - equal).max() > 1e-6) == (name not in UNMOVED)

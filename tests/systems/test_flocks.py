@@ -96,6 +96,10 @@ def test_cbo_by_hand(rng):
     w = rng.normal(size=(6, 2))
     kick = np.sqrt(2) * 0.7 * np.linalg.norm(x - v, axis=1, keepdims=True) * w
     assert np.allclose(system.diffuse(0.0, jnp.asarray(x), jnp.asarray(w)), kick, atol=1e-12)
+    counts = np.array([1, 3, 1, 2, 1, 1])
+    many = system.velocity(0.0, jnp.asarray(np.repeat(x, counts, axis=0)))
+    heavy = system.velocity(0.0, jnp.asarray(x), jnp.asarray(counts, float))
+    assert np.allclose(many, np.repeat(heavy, counts, axis=0), atol=1e-12)
 
 
 def test_cbo_is_meant_in_the_sense_of_ito():
