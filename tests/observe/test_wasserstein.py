@@ -11,7 +11,7 @@ from scipy.stats import wasserstein_distance
 
 import attnflow as af
 from attnflow.errors import InputError
-from attnflow.observe import CircleDensity, wasserstein
+from attnflow.observe import Cells, wasserstein
 from attnflow.observe import wasserstein as package_name
 from attnflow.spaces import Circle, Ellipsoid, Euclidean, Sphere
 
@@ -82,7 +82,7 @@ def test_a_rotated_cloud_is_as_far_as_it_was_turned(rng, p):
 @pytest.mark.parametrize(("p", "known"), [(1, np.pi / 2), (2, np.pi / np.sqrt(3))])
 @pytest.mark.parametrize("start", [0.0, 0.3, -2.0])
 def test_one_token_against_the_uniform_density(p, known, start):
-    uniform = CircleDensity(np.ones(7), start)
+    uniform = Cells(np.ones(7), start)
     for theta in (0.0, 2.0, 6.2):
         found = wasserstein(np.array([[theta]]), uniform, p, space=CIRCLE)
         assert found.distance == pytest.approx(known, abs=1e-9)
@@ -91,7 +91,7 @@ def test_one_token_against_the_uniform_density(p, known, start):
 @pytest.mark.parametrize(("p", "unit"), [(1, 1 / 2), (2, 1 / np.sqrt(3))])
 def test_equidistant_tokens_against_the_uniform_density(p, unit):
     theta = 0.4 + 2 * np.pi * np.arange(10) / 10
-    found = wasserstein(theta[:, None], CircleDensity(np.full(16, 3.0)), p, space=CIRCLE)
+    found = wasserstein(theta[:, None], Cells(np.full(16, 3.0)), p, space=CIRCLE)
     assert found.distance == pytest.approx(unit * np.pi / 10, abs=1e-9)
 
 
@@ -102,21 +102,21 @@ def test_a_density_is_the_limit_of_many_tokens(rng, p):
     share = np.repeat(rho, many)
     fine = start + (np.arange(12 * many) + 0.5) * 2 * np.pi / (12 * many)
     theta = angles(rng, 9)[:, None]
-    found = wasserstein(theta, CircleDensity(rho, start), p, space=CIRCLE).distance
+    found = wasserstein(theta, Cells(rho, start), p, space=CIRCLE).distance
     sampled = wasserstein(theta, fine[:, None], p, space=CIRCLE, other_masses=share).distance
     assert found == pytest.approx(sampled, abs=1e-4)
     itself = wasserstein(
-        CircleDensity(rho, start), fine[:, None], p, space=CIRCLE, other_masses=share
+        Cells(rho, start), fine[:, None], p, space=CIRCLE, other_masses=share
     ).distance
     assert itself <= 1e-4
 
 
 def test_a_density_moves_with_its_start(rng):
     rho = rng.uniform(0, 1, 12) * (np.arange(12) < 4)
-    moved = wasserstein(CircleDensity(rho), CircleDensity(rho, 0.05), 1, space=CIRCLE)
+    moved = wasserstein(Cells(rho), Cells(rho, 0.05), 1, space=CIRCLE)
     assert moved.distance == pytest.approx(0.05, abs=1e-12)
     rolled = wasserstein(
-        CircleDensity(rho), CircleDensity(np.roll(rho, 3), -np.pi / 2), space=CIRCLE
+        Cells(rho), Cells(np.roll(rho, 3), -np.pi / 2), space=CIRCLE
     )
     assert rolled.distance <= 1e-12
 
@@ -193,11 +193,11 @@ def test_without_pot_the_extra_is_named(rng, monkeypatch):
         ({"masses": np.ones(3)}, "masses must have shape"),
         ({"other_masses": np.zeros(4)}, "other_masses must have an entry"),
         ({"other_masses": np.array([1.0, 1, 1, -1])}, "other_masses must be at least 0"),
-        ({"x": CircleDensity(np.ones(3))}, "space must be Circle"),
-        ({"x": CircleDensity(np.ones(3)), "space": CIRCLE, "masses": np.ones(3)}, "masses must be"),
+        ({"x": Cells(np.ones(3))}, "space must be Circle"),
+        ({"x": Cells(np.ones(3)), "space": CIRCLE, "masses": np.ones(3)}, "masses must be"),
         ({"space": CIRCLE}, "one angle for each token"),
         ({"space": Sphere(), "y": np.ones((4, 2))}, "y must have rows of norm 1"),
-        ({"x": CircleDensity(np.zeros(3)), "space": CIRCLE}, "x.rho must have an entry"),
+        ({"x": Cells(np.zeros(3)), "space": CIRCLE}, "x.rho must have an entry"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(untyped, arguments, message):

@@ -20,10 +20,10 @@ from attnflow.observe.stability import (
     jacobian_spectrum,
     lyapunov_exponent,
 )
-from attnflow.observe.wasserstein import CircleDensity, Wasserstein, wasserstein
+from attnflow.observe.wasserstein import Cells, Wasserstein, wasserstein
 
 __all__ = [
-    "CircleDensity",
+    "Cells",
     "ClusterHistory",
     "Clusters",
     "Eigenbasis",

@@ -19,7 +19,7 @@ EXACT_PAIRS = 2**24
 """Up to this many pairs of tokens (4,096 against 4,096) the optimal plan is computed."""
 
 
-class CircleDensity(NamedTuple):
+class Cells(NamedTuple):
     """A density on the circle by its averages over N equal cells, the first from `start` on."""
 
     rho: Real[ArrayLike, " N"]
@@ -45,8 +45,8 @@ class Wasserstein:
 
 
 def wasserstein(
-    x: Real[ArrayLike, "n d"] | CircleDensity,
-    y: Real[ArrayLike, "m d"] | CircleDensity,
+    x: Real[ArrayLike, "n d"] | Cells,
+    y: Real[ArrayLike, "m d"] | Cells,
     p: int = 1,
     *,
     space: Space | None = None,
@@ -59,7 +59,7 @@ def wasserstein(
         W_p(μ, ν)^p = min over plans of ∫ dist(x, y)^p
 
     On the circle (`Circle()` with angles `(n, 1)`, or `Sphere()` with d = 2) and on the line it is
-    exact for any number of tokens, and x or y may be a `CircleDensity`. On `Sphere()`, with angles
+    exact for any number of tokens, and x or y may be a `Cells`. On `Sphere()`, with angles
     as distances, and in R^d it comes from POT (the extra `transport`): exact up to 4,096
     tokens against as many (some 10 s), and sliced above, with directions from `seed`; the result
     says which. Masses are those of x and of y, and count by their shares. Runs on the host.
@@ -67,7 +67,7 @@ def wasserstein(
     >>> x, y = np.array([[0.0], [1.0]]), np.array([[0.5], [3.5]])
     >>> wasserstein(x, y)
     Wasserstein(distance=1.5, method='exact', error=0.0)
-    >>> uniform = CircleDensity(np.ones(8))
+    >>> uniform = Cells(np.ones(8))
     >>> round(wasserstein(np.array([[1.0]]), uniform, space=Circle()).distance, 6)
     1.570796
     """
@@ -76,7 +76,7 @@ def wasserstein(
     space = Euclidean() if space is None else space
     if not isinstance(space, (Circle, Sphere, Euclidean)):
         raise InputError(f"space must be Circle(), Sphere() or Euclidean(), not {space!r}.")
-    if isinstance(x, CircleDensity) or isinstance(y, CircleDensity) or _is_circle(space, x, y):
+    if isinstance(x, Cells) or isinstance(y, Cells) or _is_circle(space, x, y):
         mu = _on_circle(x, masses, space, "x", "masses")
         nu = _on_circle(y, other_masses, space, "y", "other_masses")
         solve = circle_transport.first if p == 1 else circle_transport.second
@@ -109,7 +109,7 @@ def _is_circle(space: Space, x: Any, y: Any) -> bool:
 def _on_circle(
     x: Any, masses: Any, space: Space, name: str, of_masses: str
 ) -> circle_transport.Pieces:
-    if isinstance(x, CircleDensity):
+    if isinstance(x, Cells):
         return _cells(x, masses, space, name, of_masses)
     points, shares = _tokens(x, masses, name, of_masses)
     if isinstance(space, Sphere) and points.shape[1] == 2:
@@ -120,7 +120,7 @@ def _on_circle(
 
 
 def _cells(
-    x: CircleDensity, masses: Any, space: Space, name: str, of_masses: str
+    x: Cells, masses: Any, space: Space, name: str, of_masses: str
 ) -> circle_transport.Pieces:
     if isinstance(space, Euclidean):
         raise InputError(f"{name} is a density on the circle: space must be Circle() or Sphere().")
