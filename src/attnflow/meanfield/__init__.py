@@ -1,5 +1,22 @@
 """The limit of many tokens: the flow of their density, solved and not sampled."""
 
+from attnflow.meanfield.circle import CircleDensity
+from attnflow.meanfield.densities import density, histogram, single_mode, von_mises
+from attnflow.meanfield.modes import CircleModes, modes
 from attnflow.meanfield.volumes import continuity_rate, limited_slopes, positive_step
+from attnflow.meanfield.zonal import ZonalModes, zonal_modes
 
-__all__ = ["continuity_rate", "limited_slopes", "positive_step"]
+__all__ = [
+    "CircleDensity",
+    "CircleModes",
+    "ZonalModes",
+    "continuity_rate",
+    "density",
+    "histogram",
+    "limited_slopes",
+    "modes",
+    "positive_step",
+    "single_mode",
+    "von_mises",
+    "zonal_modes",
+]

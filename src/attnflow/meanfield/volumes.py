@@ -4,8 +4,8 @@
 
 ρ is kept as its averages over N cells of equal width, v as its values at the N edges: edge i is
 the left edge of cell i, between the cells i − 1 and i. What leaves a cell enters its neighbour, so
-mass is conserved to rounding. Inside a cell ρ is a line whose slope van Leer's limiter bounds, which
-is of second order where ρ is smooth, and makes no new extremum.
+mass is conserved to rounding. Inside a cell ρ is a line whose slope van Leer's limiter bounds: of
+second order where ρ is smooth, and without new extrema.
 """
 
 from __future__ import annotations
