@@ -115,9 +115,7 @@ def test_a_density_moves_with_its_start(rng):
     rho = rng.uniform(0, 1, 12) * (np.arange(12) < 4)
     moved = wasserstein(Cells(rho), Cells(rho, 0.05), 1, space=CIRCLE)
     assert moved.distance == pytest.approx(0.05, abs=1e-12)
-    rolled = wasserstein(
-        Cells(rho), Cells(np.roll(rho, 3), -np.pi / 2), space=CIRCLE
-    )
+    rolled = wasserstein(Cells(rho), Cells(np.roll(rho, 3), -np.pi / 2), space=CIRCLE)
     assert rolled.distance <= 1e-12
 
 

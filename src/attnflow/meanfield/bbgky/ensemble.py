@@ -100,14 +100,14 @@ def _moments(
     """Sums over replicates of the histograms and of their products: each `(T, …)`."""
 
     def at_time(states: Float[Array, "R n"]) -> tuple[Array, ...]:
-        p, pulled, near = jax.vmap(lambda s: _histograms(s, beta, half))(states)
+        p, pulled, near = jax.vmap(lambda s: histograms(s, beta, half))(states)
         products = (p, p**2, pulled, near, pulled**2, pulled * near, near**2)
         return tuple(jnp.where(used[:, None], m, 0).sum(axis=0) for m in products)
 
     return jax.lax.map(at_time, jnp.swapaxes(theta, 0, 1))
 
 
-def _histograms(theta: Float[Array, " n"], beta: Float[Array, ""], half: int) -> tuple[Array, ...]:
+def histograms(theta: Float[Array, " n"], beta: Float[Array, ""], half: int) -> tuple[Array, ...]:
     """The parts of all pairs at |x| in each cell and at each edge, and there the sum of pulls."""
     n = len(theta)
     i, j = np.triu_indices(n, 1)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 SWEEPS = 20
-"""Rounds of proportional fitting; pairs then have their law to about 1e-5."""
+"""Rounds of proportional fitting; pairs then have their law to 1e-3 or better."""
 
 
 def third_side(w: Float[Array, " M"]) -> Float[Array, "M M"]:

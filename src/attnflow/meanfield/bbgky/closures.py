@@ -14,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.meanfield.triples import consistent, gaps, law, third_side
+from attnflow.meanfield.bbgky.triples import consistent, gaps, law, third_side
 
 LEAST = 1e-6
 """The ratio w is not taken to be smaller: no pair is impossible."""

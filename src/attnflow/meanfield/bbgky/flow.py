@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Num, Real
 
 from attnflow.checks import as_floats, require_count
-from attnflow.meanfield.closures import Closure
-from attnflow.meanfield.pairs import TwoPoint
+from attnflow.meanfield.bbgky.closures import Closure
+from attnflow.meanfield.bbgky.ensemble import TwoPoint
 from attnflow.meanfield.volumes import continuity_rate
 from attnflow.simulate import Fixed, simulate
 from attnflow.spaces import Euclidean, Space
@@ -28,7 +28,7 @@ class PairFlow(System):
     closure says where θ₃ is. Finite volumes keep mass and, for `Fixed(dt, "heun")` with
     dt ≤ `step(M)`, sign. `solve_pairs` does all that.
 
-    >>> from attnflow.meanfield.closures import MolecularChaos
+    >>> from attnflow.meanfield.bbgky.closures import MolecularChaos
     >>> flow = PairFlow(1.0, 8, MolecularChaos())
     >>> print(flow.velocity(0.0, jnp.full((4, 1), 0.25))[:, 0].round(3))
     [ 0.114 -0.043 -0.028 -0.043]
@@ -79,7 +79,7 @@ class PairFlow(System):
 class Measured(Closure):
     """The pull of third tokens as it was sampled, linear in time: no closure but the truth.
 
-    >>> from attnflow.meanfield.pairs import two_point
+    >>> from attnflow.meanfield.bbgky.ensemble import two_point
     >>> sampled = two_point(1.0, 4, [0.0, 3.0], replicates=32, cells=8)
     >>> half = Measured(sampled).pull(1.5, jnp.ones(8), jnp.ones(8))
     >>> bool(jnp.allclose(half, sampled.pull.mean(axis=0)))
@@ -120,7 +120,7 @@ def solve_pairs(
 
     The state is ψ in cells as in `TwoPoint`; mass is kept to rounding and ψ ≥ 0.
 
-    >>> from attnflow.meanfield.closures import Companions
+    >>> from attnflow.meanfield.bbgky.closures import Companions
     >>> psi = solve_pairs(1.0, 8, Companions(), [0.0, 1.0], cells=16)
     >>> print(psi.sum(axis=1) * 2 * np.pi / 16)
     [1. 1.]
