@@ -17,7 +17,7 @@ from attnflow.meanfield import (
 from attnflow.observe import Cells, wasserstein
 from attnflow.spaces import Circle
 
-START = von_mises(1.0, 512, centre=1.0)
+START = von_mises(1.0, 128, centre=1.0)
 
 
 def field(theta, atoms, masses, beta, normalised):
@@ -95,9 +95,9 @@ def test_draws_have_the_density():
 
 
 def test_tokens_come_near_their_limit_as_the_root_of_their_number():
-    sizes = [64, 256, 1024]
-    run = mean_field_run(af.SA(1.0), START, [0.0, 1.0], sizes=sizes, replicates=32)
-    assert run.w1.shape == (3, 32, 2)
+    settings = {"sizes": [32, 128, 512], "replicates": 64, "method": af.Fixed(0.1)}
+    run = mean_field_run(af.SA(1.0), START, [0.0, 1.0], **settings)
+    assert run.w1.shape == (3, 64, 2)
     for k in (0, 1):
         assert run.rate(k).rate == pytest.approx(0.5, abs=0.1)
     assert (run.w1 <= run.bound).all()
@@ -107,7 +107,7 @@ def test_tokens_come_near_their_limit_as_the_root_of_their_number():
     stale = wasserstein(
         jnp.arctan2(x[:, 1], x[:, 0])[:, None], Cells(run.rho[1]), space=Circle()
     ).distance
-    assert stale > 4 * run.w1[2, :, 1].mean()
+    assert stale > 2 * run.w1[2, :, 1].mean()
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def mean_field_run(
     """
     if type(system) not in (SA, USA):
         raise InputError(f"system must be SA(beta) or USA(beta), but it is {system!r}.")
-    sizes = [require_count(n, "sizes") for n in sizes]
+    counts = [require_count(n, "sizes") for n in sizes]
     replicates = require_count(replicates, "replicates")
     times, rho = np.asarray(ts, dtype=float), jnp.asarray(start)
     limit = CircleDensity(system)
@@ -82,14 +82,14 @@ def mean_field_run(
     exponent = _exponent(limit, fine, flow.xs)[::BETWEEN]
     densities = np.asarray(flow.xs[::BETWEEN, :, 0])
     method = Adaptive(rtol=1e-6, atol=1e-8) if method is None else method
-    keys = jax.random.split(as_key(seed, None), len(sizes))
+    keys = jax.random.split(as_key(seed, None), len(counts))
     w1 = np.stack(
         [
             _distances(system, _starts(rho, n, replicates, key), times, densities, method)
-            for n, key in zip(sizes, keys, strict=True)
+            for n, key in zip(counts, keys, strict=True)
         ]
     )
-    return MeanFieldRun(times, np.asarray(sizes), w1, exponent, densities)
+    return MeanFieldRun(times, np.asarray(counts), w1, exponent, densities)
 
 
 def draw(

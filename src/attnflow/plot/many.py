@@ -52,7 +52,7 @@ def closure_diagram(
     half = sampled.psi.shape[1] // 2 + 1
     with style():
         width = 2.5 * len(chosen) + 3.4
-        figure = Figure(figsize=(width, 3.1), layout="constrained")
+        figure = Figure(figsize=(width, 3.3), layout="constrained")
         ratios = [*([1.0] * len(chosen)), 1.3]
         axes = figure.subplots(1, len(chosen) + 1, width_ratios=ratios)
         for ax, k in zip(axes[:-1], chosen, strict=True):
@@ -62,7 +62,9 @@ def closure_diagram(
         for (name, found), colour in zip(closures.items(), PALETTE, strict=False):
             last.plot(found.ts, 100 * found.w1, color=colour, label=name)
         last.set(xlabel="time $t$", ylabel=r"$W_1$ to the ensemble (% of $\pi/2$)", ylim=(0, None))
-        last.legend(fontsize=8)
+        drawn = [*axes[0].lines[:1], *last.lines]
+        names = ["ensemble", *closures]
+        figure.legend(drawn, names, loc="outside lower center", ncols=len(names), fontsize=9)
         figure.suptitle(rf"$\beta = {sampled.beta:g}$, $n = {sampled.n}$")
         if path is not None:
             figure.savefig(path)

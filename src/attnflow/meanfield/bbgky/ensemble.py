@@ -74,7 +74,9 @@ def two_point(
     n, replicates = require_count(n, "n", least=3), require_count(replicates, "replicates", least=2)
     if require_count(cells, "cells", least=4) % 2:
         raise InputError(f"cells must be even, but it is {cells}.")
-    system, times = AngularUSA(beta), np.asarray(ts, dtype=float)
+    # mypy takes the fields of an equinox module for its arguments.
+    system = AngularUSA(beta)  # type: ignore[call-arg,arg-type]
+    times = np.asarray(ts, dtype=float)
     method = Fixed(STEP * np.exp(-float(beta))) if method is None else method
     key = as_key(seed, None)
     sums: Any = None

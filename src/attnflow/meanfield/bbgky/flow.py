@@ -64,7 +64,7 @@ class PairFlow(System):
         return -2 / n * (own + (n - 2) * third)
 
     def step(self, M: int) -> float:
-        """The longest step of `Fixed(dt, "heun")` that keeps ψ ≥ 0: no pull is above its maximum."""
+        """The longest step of `Fixed(dt, "heun")` that keeps ψ ≥ 0, whatever the closure."""
         fastest = float(jnp.abs(self._pull(jnp.linspace(0.0, np.pi, 1001))).max())
         return np.pi / M / (2 * fastest)
 
