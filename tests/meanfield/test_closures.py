@@ -59,6 +59,23 @@ def test_kirkwood_and_the_third_cumulant_by_loops(rng):
     np.testing.assert_allclose(rows("gaussian", psi), total / total.sum(1)[:, None], rtol=1e-4)
 
 
+def test_companions_by_loops(rng):
+    psi = even(rng)
+    w = 2 * np.pi * psi
+    weights = np.empty((CELLS, CELLS))
+    for i, j in itertools.product(range(CELLS), repeat=2):
+        sides = sorted((min(k % CELLS, -k % CELLS) for k in (i, j, j - i)))
+        r, a, b = w[sides]
+        s = 1 - 1 / r if r > 1 else 0.0
+        weights[i, j] = r * ((1 - s) * a * b + s * np.sqrt(a * b))
+    a, ahead = np.ones(CELLS), np.arange(CELLS)[None, :] - np.arange(CELLS)[:, None]
+    for _ in range(500):
+        triple = weights * a[:, None] * a[None, :] * a[ahead]
+        a = a * (psi / triple.sum(axis=1)) ** (1 / 3)
+    expected = triple / triple.sum(axis=1)[:, None]
+    np.testing.assert_allclose(rows("companions", psi), expected, rtol=0.02)
+
+
 @pytest.mark.parametrize("name", CONSISTENT)
 def test_every_pair_of_a_consistent_triple_has_the_law(rng, name):
     psi = even(rng)

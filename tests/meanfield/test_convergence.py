@@ -85,6 +85,19 @@ def test_the_constants_along_a_density_hold_for_measures_near_and_far(rng, syste
     assert along + across <= dobrushin_constant(2.0, normalised)
 
 
+def test_the_constant_of_sa_in_the_measure_by_differences():
+    beta, rho = 3.0, von_mises(2.0, 256)
+    _, across = lipschitz_constants(CircleDensity(af.SA(beta)), rho)
+    y = np.linspace(-np.pi, np.pi, 20_001)
+    slopes = [
+        np.abs(np.gradient(np.exp(beta * np.cos(y)) * (np.sin(y) - X), y)).max()
+        for X in (-1.0, 0.0, 1.0)
+    ]
+    centres = 2 * np.pi * (np.arange(256) + 0.5) / 256
+    total = np.exp(beta * np.cos(y[:, None] - centres)) @ np.asarray(rho)[:, 0] * 2 * np.pi / 256
+    assert float(across) == pytest.approx(max(slopes) / total.min(), rel=1e-3)
+
+
 def test_draws_have_the_density():
     rho = np.array([[1.0], [0.0], [2.0], [1.0]])
     x = np.asarray(draw(rho, 40_000, seed=0))

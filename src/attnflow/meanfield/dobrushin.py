@@ -20,7 +20,7 @@ def dobrushin_constant(beta: float | int, normalised: bool = True) -> float:
 
     It is the sum of two Lipschitz constants of the field X[μ](θ), in θ and in μ (for W1). USA has
     `e^β` twice. SA has `max(1, β + 1/(4β))` in θ, as `∂_θ X` is `β Var(sin) − E cos` of attention,
-    and in μ at most `e^β max_y e^{β cos y} (|cos y| + β |sin y| (1 + |sin y|))`, where e^{−β} is
+    and in μ at most `e^β max_y e^{β cos y} (|cos y − β sin² y| + β |sin y|)`, where e^{−β} is
     the least that Z can be. `lipschitz_constants` are those along a solution, which are far less.
 
     >>> round(dobrushin_constant(1.0, normalised=False), 4), round(dobrushin_constant(0.0), 4)
@@ -71,6 +71,7 @@ def _reach(beta: float) -> float:
 
 
 def _stretch(y: Float[Array, " k"], beta: Float[Array, ""]) -> Float[Array, " k"]:
-    """A bound of the slope in y of `e^{β(cos y − 1)} (sin y − X)`, for any |X| ≤ 1."""
-    sine = jnp.sin(y)
-    return jnp.exp(beta * (jnp.cos(y) - 1)) * (jnp.abs(jnp.cos(y)) + beta * sine * (1 + sine))
+    """The steepest slope in y of `e^{β(cos y − 1)} (sin y − X)` with |X| ≤ 1: that of X = ±1."""
+    cosine, sine = jnp.cos(y), jnp.sin(y)
+    slope = jnp.abs(cosine - beta * sine**2) + beta * jnp.abs(sine)
+    return jnp.exp(beta * (cosine - 1)) * slope
