@@ -124,9 +124,9 @@ def test_tokens_come_near_their_limit_as_the_root_of_their_number():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", [af.SA(1.0), af.SA(5.0), af.USA(1.0), af.USA(5.0)], ids=repr)
-def test_a_hundred_thousand_tokens_until_clusters_form(system):
-    end = {af.SA: 2.0, af.USA: 4.0 * np.exp(-float(system.beta))}[type(system)]
+@pytest.mark.parametrize("system", [af.SA(5.0), af.USA(1.0)], ids=repr)
+def test_a_hundred_thousand_tokens_while_clusters_form(system):
+    end = {af.SA: 2.0, af.USA: 1.5}[type(system)]
     start = von_mises(1.0, 1024)
     run = mean_field_run(
         system, start, np.linspace(0, end, 3), sizes=[1000, 10_000, 100_000], replicates=4
@@ -135,7 +135,7 @@ def test_a_hundred_thousand_tokens_until_clusters_form(system):
     for k in range(3):
         assert run.rate(k).rate == pytest.approx(0.5, abs=0.12)
     peaks = 2 * np.pi * run.rho.max(axis=1)
-    assert peaks[2] > 1.5 * peaks[0]
+    assert peaks[2] > 1.4 * peaks[0]
 
 
 @pytest.mark.parametrize(
