@@ -64,7 +64,7 @@ def test_companions_by_loops(rng):
     w = 2 * np.pi * psi
     weights = np.empty((CELLS, CELLS))
     for i, j in itertools.product(range(CELLS), repeat=2):
-        sides = sorted((min(k % CELLS, -k % CELLS) for k in (i, j, j - i)))
+        sides = sorted(min(k % CELLS, -k % CELLS) for k in (i, j, j - i))
         r, a, b = w[sides]
         s = 1 - 1 / r if r > 1 else 0.0
         weights[i, j] = r * ((1 - s) * a * b + s * np.sqrt(a * b))

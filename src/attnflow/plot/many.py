@@ -16,11 +16,15 @@ from attnflow.plot.style import FAINT, INK, PALETTE, style
 
 matplotlib.use("Agg", force=False)
 
+TALLEST = 100.0
+"""The picture of distances ends here."""
+
 
 def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = None) -> Figure:
     """W1(μ_n(t), μ(t)) against n at the last time, with Dobrushin's bound (dashed), run by run.
 
-    Points are replicates, lines their means, and grey lines have the slope −1/2.
+    Points are replicates, lines their means, and grey lines have the slope −1/2. No distance is
+    above π (dotted); bounds far above it are out of the picture.
     """
     with style():
         figure = Figure(figsize=(4.6, 3.6), layout="constrained")
@@ -32,7 +36,9 @@ def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = No
             ax.plot(n, run.bound[..., -1].mean(axis=1), "--", lw=1, color=colour)
             ax.plot(n, w1[0].mean() * np.sqrt(n[0] / n), color=FAINT, lw=0.8, zorder=0)
         ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$W_1(\mu_n(t), \mu(t))$")
-        ax.legend(fontsize=9)
+        ax.axhline(np.pi, color=FAINT, lw=0.8, ls=":")
+        ax.set_ylim(None, TALLEST)
+        ax.legend(fontsize=9, loc="lower left")
         if path is not None:
             figure.savefig(path)
     return figure
