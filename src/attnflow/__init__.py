@@ -16,7 +16,7 @@ import jax
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, initial, observe, spaces, theory, weights
+from attnflow import attention, initial, meanfield, observe, spaces, theory, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted
 from attnflow.simulate import (
@@ -105,6 +105,7 @@ __all__ = [
     "__version__",
     "attention",
     "initial",
+    "meanfield",
     "observe",
     "simulate",
     "solve",

@@ -20,8 +20,10 @@ from attnflow.observe.stability import (
     jacobian_spectrum,
     lyapunov_exponent,
 )
+from attnflow.observe.wasserstein import Cells, Wasserstein, wasserstein
 
 __all__ = [
+    "Cells",
     "ClusterHistory",
     "Clusters",
     "Eigenbasis",
@@ -32,6 +34,7 @@ __all__ = [
     "Merge",
     "NeuralCollapse",
     "Rate",
+    "Wasserstein",
     "attention",
     "boolean_distance",
     "cluster_count",
@@ -65,4 +68,5 @@ __all__ = [
     "saddle_index",
     "span_dimension",
     "staircase",
+    "wasserstein",
 ]

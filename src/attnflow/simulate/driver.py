@@ -202,7 +202,8 @@ class _Run:
         """Steps in a chunk: a power of 4, so that few sizes are compiled."""
         members, n, d = x.shape
         heads = getattr(getattr(self.problem.system, "heads", None), "count", None) or 1
-        work = self.problem.method.stages * members * heads * n * (n + d) * (2 * d + 20)
+        pairs = self.problem.system.pairs(n) + n * d
+        work = self.problem.method.stages * members * heads * pairs * (2 * d + 20)
         return int(4 ** np.clip(np.floor(np.log(CHUNK_WORK / work) / np.log(4)), 0, 6))
 
     def _look(self, at: Standing, limit: int) -> None:

@@ -96,6 +96,10 @@ class System(eqx.Module):
         """How many scores are in memory at once for n tokens."""
         return n * n
 
+    def pairs(self, n: int) -> int:
+        """How many pairs of rows a velocity looks at, by which `simulate` paces its work."""
+        return n * n
+
     def __repr__(self) -> str:
         """The name with its parameters; long arrays as their shape."""
         parts = []

@@ -17,6 +17,7 @@ from attnflow.theory.constants import (
 from attnflow.theory.gamma import gamma, gap, transition_time
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
 from attnflow.theory.geometry import LimitGeometry, limit_geometry
+from attnflow.theory.growth import fastest_mode, linear_growth
 from attnflow.theory.limits import MeasuredGeometry, measured_geometry
 from attnflow.theory.master import MasterEquation
 from attnflow.theory.sharp import Sharp, known_sharp, recognised, sharp
@@ -33,6 +34,7 @@ __all__ = [
     "concentration_bound",
     "concentration_probability",
     "dirac_energy",
+    "fastest_mode",
     "gamma",
     "gap",
     "gegenbauer_coefficients",
@@ -40,6 +42,7 @@ __all__ = [
     "known_sharp",
     "large_beta",
     "limit_geometry",
+    "linear_growth",
     "lipschitz",
     "log_lipschitz",
     "log_pair_sum",

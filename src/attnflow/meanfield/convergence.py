@@ -1,0 +1,140 @@
+"""The mean-field experiment: tokens drawn from a density, and how far they stay from its flow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Int, Real
+
+from attnflow.checks import require_count
+from attnflow.errors import InputError
+from attnflow.meanfield.circle import CircleDensity
+from attnflow.meanfield.dobrushin import lipschitz_constants
+from attnflow.observe import Cells, Rate, exponential_rate, wasserstein
+from attnflow.randomness import AnyKey, as_key
+from attnflow.simulate import Adaptive, simulate
+from attnflow.spaces import Sphere
+from attnflow.systems import SA, USA
+from attnflow.theory.inputs import Numbers
+
+BETWEEN = 8
+"""The exponent of Dobrushin's bound is integrated with so many points between two save times."""
+
+
+@dataclass(frozen=True)
+class MeanFieldRun:
+    """`W1(μ_n(t), μ(t))` for several n, and Dobrushin's bound of it.
+
+    `w1` and `bound` have the axes size, replicate, time. `exponent[k]` is the integral of the
+    Lipschitz constants along μ up to `ts[k]`, so that `bound = e^exponent w1[..., 0]`. `rho` is
+    μ(t) in cells.
+    """
+
+    ts: Float[np.ndarray, " T"]
+    sizes: Int[np.ndarray, " S"]
+    w1: Float[np.ndarray, "S R T"]
+    exponent: Float[np.ndarray, " T"]
+    rho: Float[np.ndarray, "T N"]
+
+    @property
+    def bound(self) -> Float[np.ndarray, "S R T"]:
+        """Dobrushin's bound, from the distance at the start."""
+        return np.exp(self.exponent) * self.w1[..., :1]
+
+    def rate(self, k: int = -1) -> Rate:
+        """The fit of the mean `W1 ≈ prefactor · n^{−rate}` at `ts[k]`; independent tokens: ½."""
+        return exponential_rate(np.log(self.sizes), self.w1[..., k].mean(axis=1))
+
+
+def mean_field_run(
+    system: SA | USA,
+    start: Real[ArrayLike, "N 1"],
+    ts: Real[ArrayLike, " T"] | Numbers,
+    *,
+    sizes: Numbers = (100, 1000, 10_000, 100_000),
+    replicates: int = 8,
+    seed: int = 0,
+    method: Any = None,
+) -> MeanFieldRun:
+    """Draw n tokens from a density on the circle, run both, and measure W1 between them.
+
+    `system` is `SA(beta)` or `USA(beta)`; `start` is as `meanfield.density` makes it, and its flow
+    is that of `CircleDensity`. Tokens run with `method` (`Adaptive(rtol=1e-6)`). W1 is exact,
+    with angles as distances. Runs on the host.
+
+    >>> from attnflow import meanfield
+    >>> run = mean_field_run(SA(1.0), meanfield.von_mises(1.0, 64), [0.0, 0.5], sizes=[100])
+    >>> run.w1.shape, bool((run.w1 <= run.bound).all())
+    ((1, 8, 2), True)
+    """
+    if type(system) not in (SA, USA):
+        raise InputError(f"system must be SA(beta) or USA(beta), but it is {system!r}.")
+    counts = [require_count(n, "sizes") for n in sizes]
+    replicates = require_count(replicates, "replicates")
+    times, rho = np.asarray(ts, dtype=float), jnp.asarray(start)
+    limit = CircleDensity(system)
+    fine = _refined(times)
+    flow = simulate(limit, rho, fine)
+    exponent = _exponent(limit, fine, flow.xs)[::BETWEEN]
+    densities = np.asarray(flow.xs[::BETWEEN, :, 0])
+    method = Adaptive(rtol=1e-6, atol=1e-8) if method is None else method
+    keys = jax.random.split(as_key(seed, None), len(counts))
+    w1 = np.stack(
+        [
+            _distances(system, _starts(rho, n, replicates, key), times, densities, method)
+            for n, key in zip(counts, keys, strict=True)
+        ]
+    )
+    return MeanFieldRun(times, np.asarray(counts), w1, exponent, densities)
+
+
+def draw(
+    rho: Real[ArrayLike, "N 1"], n: int, *, seed: int | None = None, key: AnyKey | None = None
+) -> Float[Array, "n 2"]:
+    """N independent tokens on the circle with a density that is constant on each of its cells.
+
+    >>> print(draw(np.array([[0.0], [1.0], [0.0], [0.0]]), 100, seed=0).max(axis=0) <= 0)
+    [ True False]
+    """
+    averages = jnp.asarray(rho, float)[:, 0]
+    below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(averages / averages.sum())])
+    edges = jnp.asarray(np.linspace(0, 2 * np.pi, len(averages) + 1))
+    theta = jnp.interp(jax.random.uniform(as_key(seed, key), (n,)), below, edges)
+    return jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=1)
+
+
+def _refined(times: np.ndarray) -> np.ndarray:
+    count = BETWEEN * (len(times) - 1) + 1
+    fine = np.interp(np.arange(count) / BETWEEN, np.arange(len(times)), times)
+    fine[::BETWEEN] = times
+    return fine
+
+
+def _exponent(limit: CircleDensity, ts: np.ndarray, rhos: Array) -> np.ndarray:
+    """The integral of the Lipschitz constants up to each time, by trapezia."""
+    along, across = jax.lax.map(lambda x: lipschitz_constants(limit, x), rhos)
+    total = np.asarray(along + across)
+    steps = np.diff(ts) * (total[1:] + total[:-1]) / 2
+    return np.concatenate([[0.0], np.cumsum(steps)])
+
+
+def _starts(rho: Array, n: int, replicates: int, key: Any) -> Float[Array, "R n 2"]:
+    return jnp.stack([draw(rho, n, key=one) for one in jax.random.split(key, replicates)])
+
+
+def _distances(system: Any, x0: Array, ts: np.ndarray, rhos: np.ndarray, method: Any) -> np.ndarray:
+    """W1 of each replicate at each time."""
+    runs = np.asarray(simulate(system, x0, ts, method=method).xs)
+    return np.array(
+        [
+            [
+                wasserstein(x, Cells(d), space=Sphere()).distance
+                for x, d in zip(xs, rhos, strict=True)
+            ]
+            for xs in runs
+        ]
+    )

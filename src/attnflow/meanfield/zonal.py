@@ -1,0 +1,208 @@
+"""MF on S^{d−1} for densities of one angle: their Gegenbauer coefficients."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Num, Real
+from scipy import special
+
+from attnflow.checks import as_floats, is_traced, require_count
+from attnflow.errors import InputError
+from attnflow.meanfield.circle import refuse_masses
+from attnflow.meanfield.fields import sphere_limit_of
+from attnflow.spaces import Euclidean, Space
+from attnflow.systems import System
+
+
+class GegenbauerModes(Euclidean):
+    """Zonal measures as their first coefficients `(M + 1, 1)`; b_0 is 1."""
+
+    def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """X itself, if it can be the coefficients of a probability measure."""
+        if x.shape[-1] != 1 or x.shape[-2] < 2:
+            raise InputError(
+                f"x0 must have shape (M + 1, 1), the Gegenbauer modes 0 … M, but its shape is "
+                f"{x.shape}: meanfield.zonal_modes(fn, d, M) makes them."
+            )
+        tolerance = 1e-4 if x.dtype == np.float32 else 1e-6
+        if not is_traced(x) and np.abs(np.asarray(x[..., 0, 0]) - 1).max() > tolerance:
+            raise InputError("x0 must begin with the mode 0 of a probability measure, which is 1.")
+        return x
+
+
+class ZonalModes(System):
+    """The many-token limit of SA or USA on S^{d−1} for measures of one angle, [P](3.2)–(3.8).
+
+    A measure that is symmetric about an axis e stays so. It has a density f(u), u = <x, e>, with
+    respect to the uniform measure s, and moves by
+
+        u' = (1 − u²) X(u),   X = F'/(βF) (SA) or F'/β (USA),   F(u) = ∫ e^{β<x,y>} dμ(y)
+
+    `system` is `SA(beta)`, `USA(beta)` (a number V at most), or `Noisy` of these, whose σ diffuses.
+    The state are `b_k = ∫ q_k(<x,e>) dμ(x)`, k = 0 … M, `(M + 1, 1)`, where q_k is Gegenbauer's
+    polynomial with `∫ q_k² ds = 1`, so that `f = Σ_k b_k q_k`; a Dirac mass at e has b_k = q_k(1).
+
+        b_k' = ∫ q_k'(u) (1 − u²) X f ds − σ k (k + d − 2) b_k
+
+    F is diagonal in these modes (Funk–Hecke), and integrals are sums over Gauss' nodes. As
+    `CircleModes` it is for smooth phases: `tail(x)` tells how long they last. Good values: M = 63.
+
+    >>> from attnflow.systems import SA
+    >>> x = jnp.zeros((4, 1)).at[0, 0].set(1.0).at[2, 0].set(1e-3)
+    >>> rate = ZonalModes(SA(beta=4.0), d=3).velocity(0.0, x)[2, 0] / 1e-3
+    >>> print(round(float(rate), 3))  # 2·3 I_{5/2}(4) / (4 I_{1/2}(4)); see theory.linear_growth
+    0.656
+    """
+
+    equation: ClassVar[str] = "∂_t μ + div(X[μ] μ) = σ Δμ, μ zonal on S^{d−1}"
+    source: ClassVar[str] = "[P](3.2)–(3.4), (3.8)"
+
+    system: System
+    d: int = eqx.field(static=True)
+    space: Space
+
+    def __init__(self, system: System, d: int):
+        sphere_limit_of(system)
+        self.system = system
+        self.d = require_count(d, "d", least=2)
+        self.space = GegenbauerModes()
+
+    def velocity(
+        self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "n d"]:
+        """`b_k'`."""
+        refuse_masses(masses)
+        b = as_floats(x)[:, 0]
+        field, sigma = sphere_limit_of(self.system)
+        nodes = _nodes(len(b), self.d).astype(b.dtype)
+        total, pull = self._kernel(nodes, len(b))
+        pulled = (nodes.q_tilt @ (pull * b)) / nodes.across
+        X = field.combine(pulled, nodes.q @ (total * b) if field.normalised else pulled)
+        rate = (nodes.w * X * (nodes.q @ b)) @ nodes.q_tilt
+        if sigma is not None:
+            rate = rate - sigma.astype(b.dtype) * nodes.laplace * b
+        return rate[:, None]
+
+    def _kernel(self, nodes: Nodes, count: int) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+        """What `e^{β(<x,y> − 1)}` multiplies the mode k by (Funk–Hecke), and that over β.
+
+        The second, for k > 0, is integrated by parts, so that β = 0 is no exception.
+        """
+        field, _ = sphere_limit_of(self.system)
+        weighed = nodes.w * field.weight(nodes.u)
+        at_pole = jnp.asarray(_poles(count, self.d), nodes.u.dtype)
+        laplace = jnp.maximum(nodes.laplace, 1)
+        return weighed @ nodes.q / at_pole, weighed @ nodes.q_tilt / (at_pole * laplace)
+
+    def density(self, x: Num[Array, "n d"], u: Real[Array, " m"]) -> Float[Array, " m"]:
+        """F at `u = <x, e>`: the density with respect to the uniform measure, whose own is 1."""
+        b = as_floats(x)[:, 0]
+        u = jnp.asarray(u, b.dtype)
+        before, now, value = jnp.zeros_like(u), jnp.ones_like(u), jnp.zeros_like(u)
+        for k, at_pole in enumerate(_poles(len(b), self.d)):
+            value = value + b[k] * at_pole * now
+            before, now = now, _next_polynomial(k, self.d, u, now, before)
+        return value
+
+    def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
+        """E_β of the measure, with the same constant as `observe.energy`."""
+        b = as_floats(x)[:, 0]
+        nodes = _nodes(len(b), self.d).astype(b.dtype)
+        total, pull = self._kernel(nodes, len(b))
+        beta = sphere_limit_of(self.system)[0].beta.astype(b.dtype)
+        constant = jnp.where(beta == 0, 0, total[0] / jnp.where(beta == 0, 1, beta))
+        return jnp.exp(beta) * (constant + jnp.sum((pull * b**2)[1:])) / 2
+
+    def mass(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
+        """b_0, which stays 1."""
+        return as_floats(x)[0, 0]
+
+    def tail(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
+        """The largest |b_k| in the last quarter of the modes: what is left out is smaller still."""
+        b = as_floats(x)[:, 0]
+        return jnp.max(jnp.abs(b[-max(1, len(b) // 4) :]))
+
+    def scores_held(self, n: int) -> int:
+        """Two polynomials of each mode at each node."""
+        return 2 * n * _count(n)
+
+    def pairs(self, n: int) -> int:
+        """Each mode with each node."""
+        return 4 * n * _count(n)
+
+    def parameters(self) -> dict[str, Any]:
+        """The system of the tokens and d."""
+        return {"system": self.system, "d": self.d}
+
+
+def zonal_modes(fn: Callable[..., Any], d: int, M: int) -> Float[Array, "M1 1"]:
+    """The modes b_0 … b_M of the zonal measure whose density is proportional to fn(u), u = <x, e>.
+
+    fn is a smooth function of an array, positive on [−1, 1]. It is integrated over Gauss' nodes.
+
+    >>> print(zonal_modes(lambda u: 1 + u, d=3, M=1).round(6)[:, 0])
+    [1.      0.57735]
+    """
+    nodes = _nodes(require_count(M, "M") + 1, require_count(d, "d", least=2))
+    f = np.asarray(fn(nodes.u), float)
+    if f.shape != nodes.u.shape or not np.all(np.isfinite(f)) or f.min() < 0:
+        raise InputError("fn must give one finite number that is not negative for each u.")
+    f = f * nodes.w
+    return jnp.asarray((f / f.sum()) @ nodes.q)[:, None]
+
+
+class Nodes(NamedTuple):
+    """Gauss' nodes u with weights w that add up to 1, and there q_k and (1 − u²) q_k'."""
+
+    u: Any
+    w: Any
+    q: Any
+    q_tilt: Any
+    across: Any
+    laplace: Any
+
+    def astype(self, dtype: Any) -> Nodes:
+        """All as arrays of one precision."""
+        return Nodes(*(jnp.asarray(a, dtype) for a in self))
+
+
+def _count(count: int) -> int:
+    return 3 * count + 32
+
+
+@functools.cache
+def _nodes(count: int, d: int) -> Nodes:
+    u, w = special.roots_jacobi(_count(count), (d - 3) / 2, (d - 3) / 2)
+    values = [np.ones_like(u), u]
+    for k in range(1, count):
+        values.append(_next_polynomial(k, d, u, values[k], values[k - 1]))
+    P = np.stack(values[:count], axis=1)
+    degrees = np.arange(count)
+    before = np.concatenate([np.zeros((len(u), 1)), P[:, :-1]], axis=1)
+    poles = _poles(count, d)
+    tilt = poles * degrees * (before - u[:, None] * P)
+    return Nodes(u, w / w.sum(), poles * P, tilt, 1 - u**2, degrees * (degrees + d - 2.0))
+
+
+def _next_polynomial(k: int, d: int, u: Any, now: Any, before: Any) -> Any:
+    """Gegenbauer's P_{k+1}, with P(1) = 1, from P_k and P_{k−1}."""
+    if k == 0:
+        return u
+    return ((2 * k + d - 2) * u * now - k * before) / (k + d - 2)
+
+
+@functools.cache
+def _poles(count: int, d: int) -> Float[np.ndarray, " k"]:
+    """q_k(1): the root of the number of harmonics of degree k."""
+    k = np.arange(1, count, dtype=float)
+    if d == 2:
+        steps = np.where(k == 1, 2.0, 1.0)
+    else:
+        steps = (2 * k + d - 2) * (k + d - 3) / (k * (2 * k + d - 4))
+    return np.sqrt(np.concatenate([[1.0], np.cumprod(steps)]))
