@@ -2,6 +2,7 @@
 
 from attnflow.meanfield.circle import CircleDensity
 from attnflow.meanfield.densities import density, histogram, single_mode, von_mises
+from attnflow.meanfield.emergence import FirstClusters, first_clusters
 from attnflow.meanfield.modes import CircleModes, modes
 from attnflow.meanfield.volumes import continuity_rate, limited_slopes, positive_step
 from attnflow.meanfield.zonal import ZonalModes, zonal_modes
@@ -9,9 +10,11 @@ from attnflow.meanfield.zonal import ZonalModes, zonal_modes
 __all__ = [
     "CircleDensity",
     "CircleModes",
+    "FirstClusters",
     "ZonalModes",
     "continuity_rate",
     "density",
+    "first_clusters",
     "histogram",
     "limited_slopes",
     "modes",
