@@ -92,14 +92,14 @@ def growth(kind, d):
         )
 
 
-@pytest.mark.parametrize(("kind", "d"), [(af.SA, 3), (af.USA, 5)])
+@pytest.mark.parametrize(("kind", "d"), [(af.SA, 3)])
 def test_the_first_eight_modes_grow_as_in_the_closed_form(kind, d):
     for measured, rates in growth(kind, d):
         np.testing.assert_allclose(measured, rates, rtol=1e-5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "d"), [(af.USA, 3), (af.SA, 5)])
+@pytest.mark.parametrize(("kind", "d"), [(af.USA, 3), (af.SA, 5), (af.USA, 5)])
 def test_the_other_kinds_and_dimensions_grow_so_too(kind, d):
     for measured, rates in growth(kind, d):
         np.testing.assert_allclose(measured, rates, rtol=1e-5)
@@ -130,7 +130,7 @@ def test_modes_are_means_of_gegenbauer_polynomials():
     q = eval_gegenbauer(k, d / 2 - 1, u)
     q = q / np.sqrt(np.sum(weight * q**2) / weight.sum())
     expected = np.sum(weight * shape(u) * q) / np.sum(weight * shape(u))
-    assert float(meanfield.zonal_modes(shape, d, 8)[k, 0]) == pytest.approx(expected, rel=1e-10)
+    assert float(meanfield.zonal_modes(shape, d, 8)[k, 0]) == pytest.approx(expected, rel=1e-8)
 
 
 def test_single_precision_stays_single():

@@ -15,6 +15,9 @@ GATHERED = 0.95
 LEAST = 0.03
 """A group with less than this part of the tokens is not yet a cluster."""
 
+SPAN = 0.5
+"""… and lie on less than this part of the circle."""
+
 CLOSE = 2.0
 """Neighbours are in one group when they are closer than this many mean distances."""
 
@@ -34,8 +37,9 @@ def first_clusters(tokens: Real[ArrayLike, "*batch T n 2"]) -> FirstClusters:
 
     Tokens are in one group when each is closer to the next than 4π/n, twice their mean distance; a
     group of at least 3 % of them is a cluster. Clusters appear at the first save at which they hold
-    95 % of the tokens. `theory.fastest_mode` is what linear theory expects. Tokens are a run's
-    `positions`, a thousand or more, as fewer form such groups by chance. Runs on the host.
+    95 % of the tokens on less than half of the circle. `theory.fastest_mode` is what linear theory
+    expects. Tokens are a run's `positions`, a thousand or more, as fewer form such groups by
+    chance. Runs on the host.
 
     >>> around = np.concatenate([c + np.linspace(0, 0.1, 200) for c in (0.0, 2.0, 4.0)])
     >>> start = np.linspace(0, 2 * np.pi, 600, endpoint=False)
@@ -59,18 +63,22 @@ def first_clusters(tokens: Real[ArrayLike, "*batch T n 2"]) -> FirstClusters:
 
 def _first(runs: Float[np.ndarray, "T n"]) -> tuple[int, int]:
     for save, theta in enumerate(runs):
-        sizes = _groups(theta)
-        clusters = sizes[sizes >= max(2, LEAST * len(theta))]
-        if clusters.sum() >= GATHERED * len(theta):
-            return len(clusters), save
+        n = len(theta)
+        sizes, lengths = _groups(theta)
+        large = sizes >= max(2, LEAST * n)
+        most = sizes[large].sum() >= GATHERED * n
+        if most and lengths[large].sum() < SPAN * 2 * np.pi:
+            return int(large.sum()), save
     return -1, -1
 
 
-def _groups(theta: Float[np.ndarray, " n"]) -> np.ndarray:
-    """The sizes of the groups of neighbours."""
-    theta = np.sort(theta)
+def _groups(theta: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
+    """The sizes of the groups of neighbours, and how long they are."""
+    n, theta = len(theta), np.sort(theta)
     gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
-    ends = np.flatnonzero(gaps > CLOSE * 2 * np.pi / len(theta))
+    ends = np.flatnonzero(gaps > CLOSE * 2 * np.pi / n)
     if not len(ends):
-        return np.array([len(theta)])
-    return np.diff(ends, prepend=ends[-1] - len(theta))
+        return np.array([n]), np.array([2 * np.pi])
+    sizes = np.diff(ends, prepend=ends[-1] - n)
+    starts = theta[(ends - sizes + 1) % n]
+    return sizes, np.mod(theta[ends] - starts, 2 * np.pi)
