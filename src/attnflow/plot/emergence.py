@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib
+import matplotlib.ticker
 import numpy as np
 from jaxtyping import Float, Int, Num
 from matplotlib.axes import Axes
@@ -64,7 +65,7 @@ def growth_rates(
         ax.annotate(
             f"{i + 1}",
             (beta[top], rates[top, i]),
-            (0, 3),
+            (0 if top else 6, 3),
             textcoords="offset points",
             color=colour,
             ha="center",
@@ -82,6 +83,7 @@ def first_counts(
     ax.step(beta, fastest, where="post", color=INK, label="fastest mode")
     ax.plot(beta, np.sqrt(2 * beta), color=FAINT, ls=":", label=r"$\sqrt{2\beta}$")
     ax.set(ylabel="clusters that first appear", ylim=(0, None))
+    ax.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
     return fastest
 
 
