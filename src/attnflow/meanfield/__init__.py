@@ -5,6 +5,7 @@ from attnflow.meanfield.circle import CircleDensity
 from attnflow.meanfield.convergence import MeanFieldRun, draw, mean_field_run
 from attnflow.meanfield.densities import density, histogram, single_mode, von_mises
 from attnflow.meanfield.dobrushin import dobrushin_constant, lipschitz_constants
+from attnflow.meanfield.emergence import FirstClusters, first_clusters
 from attnflow.meanfield.modes import CircleModes, modes
 from attnflow.meanfield.volumes import continuity_rate, limited_slopes, positive_step
 from attnflow.meanfield.zonal import ZonalModes, zonal_modes
@@ -12,6 +13,7 @@ from attnflow.meanfield.zonal import ZonalModes, zonal_modes
 __all__ = [
     "CircleDensity",
     "CircleModes",
+    "FirstClusters",
     "MeanFieldRun",
     "ZonalModes",
     "bbgky",
@@ -19,6 +21,7 @@ __all__ = [
     "density",
     "dobrushin_constant",
     "draw",
+    "first_clusters",
     "histogram",
     "limited_slopes",
     "lipschitz_constants",

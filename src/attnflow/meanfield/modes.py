@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float, Num, Real
@@ -77,10 +78,10 @@ class CircleModes(System):
             return _values(c * jnp.conj(jnp.fft.rfft(kernel)[: len(c)]) / P, P)
 
         flux = field.speeds(phi, 0, correlate) * _values(c, P)
-        k = jnp.arange(len(c), dtype=c.real.dtype)
+        k = jnp.arange(len(c)).astype(c.dtype)
         rate = -1j * k * jnp.fft.rfft(flux)[: len(c)] / P
         if sigma is not None:
-            rate = rate - sigma.astype(k.dtype) * k**2 * c
+            rate = rate - sigma.astype(c.dtype) * k**2 * c
         return jnp.stack([rate.real, rate.imag], axis=-1)
 
     def density(self, x: Num[Array, "n d"], N: int) -> Float[Array, "N 1"]:
@@ -160,12 +161,13 @@ def require_moments(x: Any, sizes: np.ndarray) -> None:
 def _cell_average(count: int, N: int, dtype: Any) -> Complex[Array, " k"]:
     """What averaging over cells makes of e^{ikθ}, with θ = 0 at the left edge of cell 0."""
     half = jnp.arange(count, dtype=dtype) * (np.pi / N)
-    return jnp.exp(1j * half) * jnp.sinc(half / np.pi)
+    size = jnp.sinc(half / np.pi)
+    return jax.lax.complex(size * jnp.cos(half), size * jnp.sin(half))
 
 
 def _complex(x: Num[Array, "n d"]) -> Complex[Array, " n"]:
     x = as_floats(x)
-    return x[:, 0] + 1j * x[:, 1]
+    return jax.lax.complex(x[:, 0], x[:, 1])
 
 
 def _values(c: Complex[Array, " k"], P: int) -> Float[Array, " P"]:

@@ -1,6 +1,7 @@
 """Pictures of runs, in one style: tokens where they live, counts and energies along time."""
 
 from attnflow.plot.animation import animate
+from attnflow.plot.emergence import emergence_diagram
 from attnflow.plot.many import closure_diagram, convergence_diagram
 from attnflow.plot.overview import overview
 from attnflow.plot.phase import Curve, phase_diagram, sweep_diagram
@@ -13,6 +14,7 @@ __all__ = [
     "animate",
     "closure_diagram",
     "convergence_diagram",
+    "emergence_diagram",
     "overview",
     "phase_diagram",
     "style",

@@ -1,0 +1,99 @@
+"""How many clusters first appear against β: the fastest mode, and what runs of tokens gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib
+import matplotlib.ticker
+import numpy as np
+from jaxtyping import Float, Int, Num
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnflow.checks import require_count, require_positive
+from attnflow.errors import InputError
+from attnflow.plot.style import FAINT, INK, PALETTE, style
+from attnflow.theory import fastest_mode, linear_growth
+
+matplotlib.use("Agg", force=False)
+
+Counts = Mapping[float, Num[np.ndarray, " runs"] | list[int]]
+"""The counts of several runs, by their β."""
+
+
+def emergence_diagram(
+    beta: Float[np.ndarray, " B"],
+    *,
+    modes: int = 8,
+    sigma: float | int = 0.0,
+    measured: Counts | None = None,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw the growth rates of the first modes of SA on the circle, and the fastest, against β.
+
+    `measured` are counts of clusters that first appeared in runs, as `meanfield.first_clusters`
+    gives them; they are drawn beside the fastest mode, a dot for each β and count whose area is
+    the number of runs that had it.
+    """
+    require_positive(beta, "beta")
+    with style():
+        figure = Figure(figsize=(5.6, 5.6), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        growth_rates(above, beta, require_count(modes, "modes"), sigma)
+        first_counts(below, beta, sigma)
+        if measured:
+            counted(below, measured)
+        below.legend(loc="upper left")
+        below.set_xlabel(r"inverse temperature $\beta$")
+        if path is not None:
+            figure.savefig(path)
+    return figure
+
+
+def growth_rates(
+    ax: Axes, beta: Float[np.ndarray, " B"], modes: int, sigma: float | int = 0.0
+) -> Float[np.ndarray, "B k"]:
+    """The rates of the modes 1 … modes, one curve each; returns them."""
+    k = np.arange(1, modes + 1)
+    rates = linear_growth(beta[:, None], 2, k, True, sigma)
+    for i in range(modes):
+        colour = PALETTE[i % len(PALETTE)]
+        ax.plot(beta, rates[:, i], color=colour)
+        top = int(np.argmax(rates[:, i]))
+        ax.annotate(
+            f"{i + 1}",
+            (beta[top], rates[top, i]),
+            (0 if top else 6, 3),
+            textcoords="offset points",
+            color=colour,
+            ha="center",
+        )
+    ax.axhline(0, color=FAINT, lw=0.6, zorder=0)
+    ax.set(ylabel="growth rate of mode $k$ (SA)", xscale="log", xlim=(beta.min(), beta.max()))
+    return rates
+
+
+def first_counts(
+    ax: Axes, beta: Float[np.ndarray, " B"], sigma: float | int = 0.0
+) -> Int[np.ndarray, " B"]:
+    """The fastest mode as the staircase that it is; returns it."""
+    fastest = fastest_mode(beta, 2, True, sigma)
+    ax.step(beta, fastest, where="post", color=INK, label="fastest mode")
+    ax.plot(beta, np.sqrt(2 * beta), color=FAINT, ls=":", label=r"$\sqrt{2\beta}$")
+    ax.set(ylabel="clusters that first appear", ylim=(0, None))
+    ax.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
+    return fastest
+
+
+def counted(ax: Axes, measured: Counts) -> None:
+    """A dot for each β and count, as large as the number of runs that had it."""
+    label = "runs"
+    for beta, counts in measured.items():
+        values, runs = np.unique(np.asarray(counts), return_counts=True)
+        if not len(values):
+            raise InputError(f"measured has no counts for β = {beta:g}.")
+        at, areas = np.full(len(values), float(beta)), 90 * runs / runs.sum()
+        ax.scatter(at, values, s=areas, color=PALETTE[1], label=label, zorder=3)
+        label = "_"
