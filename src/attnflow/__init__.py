@@ -16,9 +16,9 @@ import jax
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, initial, observe, spaces, theory, weights
+from attnflow import attention, initial, models, observe, spaces, theory, weights
 from attnflow._version import __version__
-from attnflow.errors import IncompleteRun, InputError, Interrupted
+from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
 from attnflow.simulate import (
     Adaptive,
     Coarsening,
@@ -87,6 +87,7 @@ __all__ = [
     "Krause",
     "Kuramoto",
     "Layers",
+    "ModelError",
     "MeanShift",
     "Noisy",
     "PostNorm",
@@ -105,6 +106,7 @@ __all__ = [
     "__version__",
     "attention",
     "initial",
+    "models",
     "observe",
     "simulate",
     "solve",

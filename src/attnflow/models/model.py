@@ -35,11 +35,12 @@ class Model:
     `embedding` gives tokens their start, and `final_norm`, where there is one (GPT-2, Llama,
     Mistral), is applied once after the last layer. `config` is what config.json holds.
 
-    >>> model = random_bert()
-    >>> model.tokens("hello world")
-    ['[CLS]', 'hello', 'world', '[SEP]']
-    >>> model.states("hello world").shape
-    (3, 4, 8)
+    >>> import attnflow as af
+    >>> words = Embedding(words=jnp.eye(4))
+    >>> model = Model("toy", {}, None, words, af.PreNormTransformer(V=0.0, w=1.0), layers=2)
+    >>> ids = np.array([1, 3])
+    >>> model.states(Encoded(ids, mask=ids > 0, types=0 * ids)).shape
+    (3, 2, 4)
     """
 
     name: str
@@ -98,7 +99,9 @@ class Model:
 
     def output(self, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
         """What the model gives out for the tokens x after the last layer."""
-        return x if self.final_norm is None else self.final_norm(0.0, x)
+        if self.final_norm is None:
+            return x
+        return self.final_norm(0.0, x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
     def variant(
         self,
