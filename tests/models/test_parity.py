@@ -21,12 +21,17 @@ from checkpoints import (
 import attnflow as af
 
 AGREE = {"float32": 1e-4, "float64": 1e-10}
-SLOW = [("llama3", "float32"), ("mistral", "float32"), ("albert-groups", "float32")]
-BOTH = [
-    pytest.param(name, dtype, marks=[pytest.mark.slow] if (name, dtype) in SLOW else [])
-    for name in CONFIGS
-    for dtype in AGREE
-]
+QUICK = ("bert", "gpt2", "llama")
+
+
+def both(quick_in_double):
+    """Every architecture in both precisions, all but some of them slow."""
+    quick = {(name, "float64") for name in quick_in_double} | {(name, "float32") for name in QUICK}
+    return [
+        pytest.param(name, dtype, marks=[] if (name, dtype) in quick else [pytest.mark.slow])
+        for name in CONFIGS
+        for dtype in AGREE
+    ]
 
 
 def gap(model, texts, theirs, **how):
@@ -39,7 +44,7 @@ def gap(model, texts, theirs, **how):
     return max(np.abs((ours - theirs)[i][:, mask]).max() for i, mask in enumerate(encoded.mask))
 
 
-@pytest.mark.parametrize(("name", "dtype"), BOTH)
+@pytest.mark.parametrize(("name", "dtype"), both(quick_in_double=CONFIGS))
 def test_states_are_those_that_were_recorded(name, dtype):
     model = af.models.load(HERE / name, dtype=dtype)
     theirs = np.load(HERE / name / "states.npz")
@@ -65,7 +70,7 @@ def transformers():
     return pytest.importorskip("transformers")
 
 
-@pytest.mark.parametrize(("name", "dtype"), BOTH)
+@pytest.mark.parametrize(("name", "dtype"), both(quick_in_double=(*QUICK, "albert")))
 def test_states_are_those_of_transformers(name, dtype, transformers, tmp_path):
     """New random weights, sharded where the recorded ones are whole."""
     folder = write(name, tmp_path, seed=1, max_shard_size="10KB")
@@ -74,7 +79,9 @@ def test_states_are_those_of_transformers(name, dtype, transformers, tmp_path):
     assert gap(model, TEXTS, theirs) < AGREE[dtype]
 
 
-@pytest.mark.parametrize("dtype", AGREE)
+@pytest.mark.parametrize(
+    "dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"]
+)
 def test_minilm_on_ten_sentences_is_that_of_transformers(dtype, transformers):
     model = af.models.load(minilm(), dtype=dtype)
     encoded = model.encode(SENTENCES)

@@ -24,10 +24,12 @@ def without_feed_forward(system: Blocks) -> Blocks:
 def without_biases(system: Blocks) -> Blocks:
     """Without anything that is added: biases of heads and feed-forward layers, shifts of norms."""
 
+    attention_alone = system.feed_forward is None
+
     def biases(s: Any) -> list[Any]:
         heads = s.heads
         found = [heads.b_Q, heads.b_K, heads.b_V, heads.b_O, s.norm.shift]
-        return found + ([] if s.feed_forward is None else [s.feed_forward.b, s.feed_forward.c])
+        return found + ([] if attention_alone else [s.feed_forward.b, s.feed_forward.c])
 
     return _replaced(system, biases, [None] * len(biases(system)))
 
