@@ -14,9 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent / "data" / "models"
 
-WORDS = (
-    "the cat sat on a mat and then it saw dogs run over hills far away from home at night".split()
-)
+WORDS = "the cat sat on a mat and then it saw dogs run over hills far away from home at night"
 TEXTS = ["the cat sat on the mat and then it ran", "dogs run far", "it saw a cat at home"]
 
 SMALL = {"vocab_size": 40, "hidden_size": 16, "num_attention_heads": 4, "intermediate_size": 24}
@@ -79,7 +77,7 @@ def tokenizer(model_type):
     special = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3}
     if model_type == "roberta":
         special = {"[UNK]": 0, "[PAD]": 1, "[CLS]": 2, "[SEP]": 3}
-    words = special | {word: 4 + i for i, word in enumerate(dict.fromkeys(WORDS))}
+    words = special | {word: 4 + i for i, word in enumerate(dict.fromkeys(WORDS.split()))}
     made = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     around = [(name, special[name]) for name in ("[CLS]", "[SEP]")]

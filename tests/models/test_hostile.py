@@ -10,11 +10,11 @@ import zipfile
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from checkpoints import HERE
 from safetensors.numpy import load_file, save_file
 
 import attnflow as af
 from attnflow.models.tensors import Tensors
+from checkpoints import HERE
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -206,14 +206,27 @@ def _narrow(folder):
     for file in folder.glob("*.safetensors"):
         found = load_file(file)
         for key in found:
-            for name, shape in {"q_": (12, 16), "k_": (12, 16), "v_": (12, 16), "o_": (16, 12)}.items():
+            for name, shape in {
+                "q_": (12, 16),
+                "k_": (12, 16),
+                "v_": (12, 16),
+                "o_": (16, 12),
+            }.items():
                 if f"{name}proj" in key and "self_attn" in key:
                     found[key] = np.zeros(shape, np.float32)
         save_file(found, file)
 
 
 @pytest.mark.parametrize(
-    "file", ["../outside.safetensors", "/etc/passwd", "sub/x.safetensors", "..", "x.bin", "a\\b.safetensors"]
+    "file",
+    [
+        "../outside.safetensors",
+        "/etc/passwd",
+        "sub/x.safetensors",
+        "..",
+        "x.bin",
+        "a\\b.safetensors",
+    ],
 )
 def test_a_shard_outside_the_folder_is_not_opened(file, shards):
     shutil.copy(HERE / "bert" / WEIGHTS, shards.parent / "outside.safetensors")

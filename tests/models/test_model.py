@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from checkpoints import HERE, TEXTS, minilm
 from safetensors.numpy import load_file, save_file
 
 import attnflow as af
 from attnflow.models import Encoded
+from checkpoints import HERE, TEXTS, minilm
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ def test_no_tensor_is_ignored(name, tmp_path, rng):
         changed = altered(
             name,
             tmp_path,
-            lambda other, W, key=key: W + 0.1 * rng.normal(size=W.shape).astype(W.dtype)
-            if other == key
-            else W,
+            lambda other, W, key=key: (
+                W + 0.1 * rng.normal(size=W.shape).astype(W.dtype) if other == key else W
+            ),
         )
         after = changed.output(changed.states(TEXTS)[:, -1])
         # a bias of keys shifts all scores of a query alike, unless places turn it
@@ -147,7 +147,9 @@ def test_variants_are_checkpoints_with_less(name, what, tmp_path):
     assert np.abs(ours.states(TEXTS) - theirs.states(TEXTS)).max() < 1e-12
 
 
-@pytest.mark.parametrize(("name", "out", "k"), [("bert", "output.dense", 4), ("llama", "o_proj", 6)])
+@pytest.mark.parametrize(
+    ("name", "out", "k"), [("bert", "output.dense", 4), ("llama", "o_proj", 6)]
+)
 def test_some_heads_are_the_others_silenced(name, out, k, tmp_path):
     """Silenced by zeros in the columns of the output matrix that belong to them."""
 
@@ -177,7 +179,8 @@ def test_the_way_to_the_papers_idealisation(llama):
     plain = llama.variant(feed_forward=False, biases=False, gains=False, heads=[0])
     system = plain.system
     assert system.feed_forward is None
-    assert system.heads.b_Q is None and system.norm.shift is None
+    assert system.heads.b_Q is None
+    assert system.norm.shift is None
     unit = system.norm(0.0, jnp.ones((1, 16)) * 3.0)
     assert np.linalg.norm(unit) == pytest.approx(4.0, rel=1e-3)
 
@@ -216,7 +219,7 @@ def test_texts_without_tokens_and_models_without_tokenizers(llama, tmp_path):
     bare = shutil.copytree(HERE / "gpt2", tmp_path / "bare")
     (bare / "tokenizer.json").unlink()
     model = af.models.load(bare)
-    with pytest.raises(af.ModelError, match="has no tokenizer.json"):
+    with pytest.raises(af.ModelError, match=r"has no tokenizer\.json"):
         model.states("the cat")
     assert model.embed(numbers(5)).shape == (2, 16)
     llama.tokenizer.post_processor = None

@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import attnflow as af
 from checkpoints import (
     CONFIGS,
     DEEP,
@@ -17,8 +19,6 @@ from checkpoints import (
     minilm,
     write,
 )
-
-import attnflow as af
 
 AGREE = {"float32": 1e-4, "float64": 1e-10}
 QUICK = ("bert", "gpt2", "llama")
@@ -79,9 +79,7 @@ def test_states_are_those_of_transformers(name, dtype, transformers, tmp_path):
     assert gap(model, TEXTS, theirs) < AGREE[dtype]
 
 
-@pytest.mark.parametrize(
-    "dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"]
-)
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "float64"])
 def test_minilm_on_ten_sentences_is_that_of_transformers(dtype, transformers):
     model = af.models.load(minilm(), dtype=dtype)
     encoded = model.encode(SENTENCES)

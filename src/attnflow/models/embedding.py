@@ -10,13 +10,13 @@ from attnflow.weights import LayerNorm, apply
 
 
 class Embedding(eqx.Module):
-    """`x_i = P N(word_i + place_i + type_i)`: the start of token i; all but `words` may be left out.
+    """`x_i = P N(word_i + place_i + type_i)`: the start of token i.
 
-    `words`, `places` and `types` are tables with a row for each token of the vocabulary, each place
-    and each segment of a pair of texts. N is a layer normalisation, and P (d, e), with its `bias`,
-    leads from the e entries of the tables to the d of the tokens (ALBERT). Places count from 0;
-    where `padding` is given, they count from padding + 1, and padding itself stays at that place
-    (RoBERTa).
+    All but `words` may be left out. `words`, `places` and `types` are tables with a row for each
+    token of the vocabulary, each place and each segment of a pair of texts. N is a layer
+    normalisation, and P (d, e), with its `bias`, leads from the e entries of the tables to the d of
+    the tokens (ALBERT). Places count from 0; where `padding` is given, they count from padding + 1,
+    and padding itself stays at that place (RoBERTa).
 
     >>> start = Embedding(words=jnp.eye(3), places=10 * jnp.eye(3))
     >>> print(start(jnp.array([2, 2])))

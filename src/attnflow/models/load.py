@@ -56,6 +56,6 @@ def _as_dtype(dtype: Any) -> np.dtype:
         kind = None
     if kind is None or kind.name not in DTYPES:
         raise InputError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
-    if kind == np.float64 and not jax.config.jax_enable_x64:
+    if jax.dtypes.canonicalize_dtype(kind) != kind:
         raise InputError("dtype float64 is turned off by JAX_ENABLE_X64=0.")
     return kind

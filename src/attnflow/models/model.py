@@ -31,7 +31,7 @@ class Model:
     `system.layer(k, x, 1.0)`, its attention is `observe.attention(system, x, t=k)`, and
     `simulate(system, model.embed(text), ts, method=Layers(1.0))` runs it.
 
-    `layers` is how many layers it was trained with, `shared` whether they all have the same weights.
+    `layers` is how many layers it was trained with, `shared` whether all have the same weights.
     `embedding` gives tokens their start, and `final_norm`, where there is one (GPT-2, Llama,
     Mistral), is applied once after the last layer. `config` is what config.json holds.
 
@@ -113,8 +113,8 @@ class Model:
     ) -> Model:
         """The model without some of its parts, on the way to the papers' idealisation.
 
-        `feed_forward=False` leaves attention alone, `biases=False` drops all that is added in a layer
-        (shifts of norms too), `gains=False` the trained diagonal of norms, so that
+        `feed_forward=False` leaves attention alone, `biases=False` drops all that is added in a
+        layer (shifts of norms too), `gains=False` the trained diagonal of norms, so that
         normalised tokens have length √d, and `heads=[0, 3]` keeps these heads of each layer. Start
         and `final_norm` stay as they are.
         """

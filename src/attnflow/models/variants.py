@@ -23,7 +23,6 @@ def without_feed_forward(system: Blocks) -> Blocks:
 
 def without_biases(system: Blocks) -> Blocks:
     """Without anything that is added: biases of heads and feed-forward layers, shifts of norms."""
-
     attention_alone = system.feed_forward is None
 
     def biases(s: Any) -> list[Any]:

@@ -89,8 +89,8 @@ class PostNormTransformer(_Normed, Map):
 
     N is "layer" or "rms" normalisation, with `gain` and `shift` of shape (d,), or (2, d) for N₁ and
     N₂. A map in time, run by `Layers(dt)`, dt = 1 in practice. With "rms", gain D and no
-    feed-forward layer it is `PostNorm`. Weights of each layer are `PerLayer`. With g the feed-forward
-    layer is gated, and with `rotary` scores see places (`FeedForward`, `Rotary`).
+    feed-forward layer it is `PostNorm`. Weights of each layer are `PerLayer`. With g the
+    feed-forward layer is gated, and with `rotary` scores see places (`FeedForward`, `Rotary`).
 
     >>> import jax.numpy as jnp
     >>> system = PostNormTransformer(V=0.0, w=1.0, norm="rms", sigma="relu")

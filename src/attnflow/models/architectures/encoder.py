@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.models.architectures.parts import LayerReader, by_columns, by_rows, scheduled
+from attnflow.models.architectures.parts import LayerReader, by_columns, by_rows, made, scheduled
 from attnflow.models.config import Config
 from attnflow.models.embedding import Embedding
 from attnflow.models.tensors import Tensors
@@ -52,7 +52,7 @@ def post_norm(
     weights["a"], weights["b"] = reader.linear(names.up, m, d)
     weights["w"], weights["c"] = reader.linear(names.down, d, m)
     beta = (d // H) ** -0.5
-    return PostNormTransformer(beta, **scheduled(weights, schedule), sigma=sigma, eps=eps)
+    return made(PostNormTransformer, beta, **scheduled(weights, schedule), sigma=sigma, eps=eps)
 
 
 def require_plain(config: Config) -> None:

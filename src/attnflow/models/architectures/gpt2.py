@@ -11,6 +11,7 @@ from attnflow.models.architectures.parts import (
     Parts,
     by_columns,
     by_rows,
+    made,
     scheduled,
 )
 from attnflow.models.config import Config, activation
@@ -29,7 +30,8 @@ def build(config: Config, tensors: Tensors) -> Parts:
     m = config.count("n_inner", default=4 * d)
     layers = config.count("n_layer", "num_hidden_layers")
     eps = config.number("layer_norm_epsilon", default=1e-5)
-    system = PreNormTransformer(
+    system = made(
+        PreNormTransformer,
         (d // H) ** -0.5 if config.flag("scale_attn_weights", True) else 1.0,
         **scheduled(_weights(LayerReader(tensors, "h.{}.", layers), d, H, m), PerLayer),
         sigma=activation(config, "activation_function", default="gelu_new"),

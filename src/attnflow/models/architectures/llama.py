@@ -15,6 +15,7 @@ from attnflow.models.architectures.parts import (
     Parts,
     by_columns,
     by_rows,
+    made,
     scheduled,
 )
 from attnflow.models.architectures.rope import frequencies
@@ -33,7 +34,8 @@ def build(config: Config, tensors: Tensors, mask: Any = "causal") -> Parts:
     layers = config.count("num_hidden_layers")
     root, eps = np.sqrt(d).astype(tensors.dtype), config.number("rms_norm_eps", default=1e-6)
     reader = LayerReader(tensors, "layers.{}.", layers)
-    system = PreNormTransformer(
+    system = made(
+        PreNormTransformer,
         k**-0.5,
         **_attention(config, reader, d, H, k),
         **_feed_forward(config, reader, d),
@@ -63,9 +65,7 @@ def _attention(config: Config, reader: LayerReader, d: int, H: int, k: int) -> d
     """Queries of H heads, and keys and values of fewer, each for a group of queries."""
     few = config.count("num_key_value_heads", default=H)
     if H % few:
-        raise ModelError(
-            f"{config.path}: {H} heads cannot be {few} groups (num_key_value_heads)."
-        )
+        raise ModelError(f"{config.path}: {H} heads cannot be {few} groups (num_key_value_heads).")
     names = {"Q": ("q_proj", H), "K": ("k_proj", few), "V": ("v_proj", few)}
     biased = config.flag("attention_bias", False)
     weights: dict[str, Any] = {}
