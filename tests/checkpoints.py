@@ -21,6 +21,7 @@ SMALL = {"vocab_size": 40, "hidden_size": 16, "num_attention_heads": 4, "interme
 BERT = SMALL | {"num_hidden_layers": 3, "max_position_embeddings": 20, "pad_token_id": 0}
 LLAMA = SMALL | {"num_hidden_layers": 3, "num_key_value_heads": 2, "pad_token_id": 0}
 LLAMA |= {"rms_norm_eps": 1e-3, "max_position_embeddings": 64}
+HEADS = {"head_dim": 6, "attention_bias": True}
 ROPE = {"rope_type": "llama3", "rope_theta": 50.0, "factor": 4.0, "low_freq_factor": 1.0}
 ROPE |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 32}
 
@@ -45,9 +46,9 @@ CONFIGS = {
     ),
     "llama": (
         "LlamaForCausalLM",
-        LLAMA | {"head_dim": 6, "rope_theta": 100.0, "attention_bias": True},
+        LLAMA | HEADS | {"rope_theta": 100.0},
     ),
-    "llama3": ("LlamaModel", LLAMA | {"head_dim": 8, "rope_parameters": ROPE}),
+    "llama3": ("LlamaModel", LLAMA | HEADS | {"rope_parameters": ROPE}),
     "mistral": ("MistralModel", LLAMA | {"sliding_window": 3}),
 }
 """The class that writes each checkpoint, and the fields of its config."""
