@@ -1,5 +1,8 @@
 """A model as a system: its text, its depth, its variants, each against an altered checkpoint."""
 
+import dataclasses
+import itertools
+import re
 import shutil
 
 import equinox as eqx
@@ -83,6 +86,31 @@ def test_a_pre_norm_model_is_a_flow(llama):
     assert errors[0] / errors[1] == pytest.approx(2, abs=0.2)
 
 
+@pytest.mark.slow
+def test_post_norm_layers_have_a_flow_only_without_gains_and_shifts(bert):
+    bare = bert.variant(gains=False, biases=False)
+
+    def gaps(model):
+        ends = [model.states(TEXTS[1], depth=1, dt=1 / k)[-1] for k in (64, 128, 256)]
+        return [float(np.abs(a - b).max()) for a, b in itertools.pairwise(ends)]
+
+    coarse, fine = gaps(bare)
+    assert coarse / fine == pytest.approx(2, abs=0.1)
+    assert fine < 0.02 < 0.2 < gaps(bert)[1]
+
+
+@pytest.mark.slow
+def test_the_python_of_the_page_runs(capsys):
+    minilm()
+    page = (HERE.parents[2] / "docs" / "models.md").read_text()
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+        exec(compile(block, "models.md", "exec"), names)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("['[CLS]', 'token', '##s', 'are', 'particles'")
+    assert float(said[1]) < 1e-12
+
+
 def test_padding_is_seen_by_nobody(bert, llama):
     for model in (bert, llama):
         batch, mask = model.states(TEXTS), model.encode(TEXTS).mask
@@ -94,6 +122,14 @@ def test_padding_is_seen_by_nobody(bert, llama):
         others = Encoded(np.where(mask, encoded.ids, 7), mask, encoded.types)
         seen = np.asarray(model.states(others) - batch).swapaxes(1, 2)
         assert np.abs(seen[mask]).max() < 1e-13 < np.abs(seen[~mask]).max()
+
+
+def test_the_padding_token_is_one_of_the_vocabulary(bert):
+    for given, used in ((3, 3), (None, 0), (-1, 0), (40, 0), ("x", 0)):
+        other = dataclasses.replace(bert, config={"pad_token_id": given})
+        assert other.encode(TEXTS).ids[1, -1] == used
+    roberta = af.models.load(HERE / "roberta")
+    assert dataclasses.replace(roberta, config={}).encode(TEXTS).ids[1, -1] == 1
 
 
 def test_segments_are_seen(bert):
@@ -208,6 +244,7 @@ def test_the_way_to_the_papers_idealisation(llama):
         (lambda m: m.embed(numbers(40)), "ids has the number 40"),
         (lambda m: m.embed(numbers(-1)), "ids has the number"),
         (lambda m: m.embed(numbers(1, types=2)), "types has the number 2"),
+        (lambda m: m.embed(numbers(1)._replace(mask=np.ones(3, bool))), "must have one shape"),
     ],
 )
 def test_what_cannot_be_run_is_refused(call, said, bert, untyped):

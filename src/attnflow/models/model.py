@@ -21,7 +21,7 @@ from attnflow.weights.norms import Norm
 Texts = str | Sequence[str] | Encoded
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Model:
     """A trained Transformer as `load` returns it.
 
@@ -60,10 +60,18 @@ class Model:
                     f"{self.name} has no {TOKENIZER}, so texts cannot be cut into tokens: pass "
                     "their numbers as Encoded(ids, mask, types)."
                 )
-            padding = self.config.get("pad_token_id")
-            texts = encode(self.tokenizer, texts, padding if isinstance(padding, int) else 0)
+            texts = encode(self.tokenizer, texts, self.padding)
         self._check(texts)
         return texts
+
+    @property
+    def padding(self) -> int:
+        """The number of the token that fills up shorter texts."""
+        given = self.embedding.padding
+        given = self.config.get("pad_token_id") if given is None else given
+        if isinstance(given, int) and 0 <= given < len(self.embedding.words):
+            return given
+        return 0
 
     def tokens(self, text: str | Encoded) -> list[str]:
         """The tokens of one text, as the vocabulary spells them."""
@@ -136,6 +144,12 @@ class Model:
 
     def _check(self, encoded: Encoded) -> None:
         """Refuse tokens that the tables have no row for: an array would return another one."""
+        shapes = {np.shape(field) for field in encoded}
+        if len(shapes) > 1 or encoded.ids.ndim not in (1, 2) or not encoded.ids.size:
+            raise InputError(
+                "ids, mask and types must have one shape, (n,) or (b, n), but theirs are "
+                f"{', '.join(str(np.shape(field)) for field in encoded)}."
+            )
         n, longest = encoded.ids.shape[-1], self.embedding.longest
         if longest is not None and n > longest:
             raise InputError(
