@@ -16,9 +16,9 @@ import jax
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, initial, meanfield, observe, spaces, theory, weights
+from attnflow import attention, initial, meanfield, models, observe, spaces, theory, weights
 from attnflow._version import __version__
-from attnflow.errors import IncompleteRun, InputError, Interrupted
+from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
 from attnflow.simulate import (
     Adaptive,
     Coarsening,
@@ -88,6 +88,7 @@ __all__ = [
     "Kuramoto",
     "Layers",
     "MeanShift",
+    "ModelError",
     "Noisy",
     "PostNorm",
     "PostNormTransformer",
@@ -106,6 +107,7 @@ __all__ = [
     "attention",
     "initial",
     "meanfield",
+    "models",
     "observe",
     "simulate",
     "solve",

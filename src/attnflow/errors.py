@@ -11,6 +11,10 @@ class InputError(ValueError):
     """Something that was passed in is wrong; the message names it and says what would be right."""
 
 
+class ModelError(InputError):
+    """A file of a trained model is not what it should be; the message names the file."""
+
+
 class IncompleteRun(RuntimeError):
     """A run could not go on.
 

@@ -51,6 +51,7 @@ SIGMA = {
     "relu": lambda u: np.maximum(u, 0),
     "gelu": lambda u: u * (1 + erf(u / np.sqrt(2))) / 2,
     "gelu_tanh": lambda u: u / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (u + 0.044715 * u**3))),
+    "silu": lambda u: u / (1 + np.exp(-u)),
     "tanh": np.tanh,
 }
 

@@ -5,7 +5,7 @@ from attnflow.attention.backends import BACKENDS
 from attnflow.attention.blocked import Blocked
 from attnflow.attention.dense import Dense
 from attnflow.attention.kinds import Kind, Softmax, Unnormalised
-from attnflow.attention.masks import Causal, Given, Mask, as_mask
+from attnflow.attention.masks import Causal, Given, Mask, Window, as_mask
 from attnflow.attention.sinkhorn import Sinkhorn
 from attnflow.attention.spectral import Spectral
 from attnflow.attention.task import Backend, Task
@@ -24,6 +24,7 @@ __all__ = [
     "Spectral",
     "Task",
     "Unnormalised",
+    "Window",
     "as_mask",
     "attend",
     "attention_weights",

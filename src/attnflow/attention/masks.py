@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from attnflow.checks import is_traced
+from attnflow.checks import is_traced, require_count
 from attnflow.errors import InputError, unknown
 
 
@@ -33,6 +33,26 @@ class Causal(Mask):
     def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
         """True for j ≤ i."""
         return jnp.arange(n) <= i[:, None]
+
+
+class Window(Mask):
+    """`A_ij = 0` for j > i and for j ≤ i − size, as in Mistral: the last `size` tokens are seen.
+
+    >>> print(Window(2).rows(jnp.arange(3), 3).astype(int))
+    [[1 0 0]
+     [1 1 0]
+     [0 1 1]]
+    """
+
+    size: int = eqx.field(static=True)
+
+    def __check_init__(self) -> None:
+        require_count(self.size, "size")
+
+    def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
+        """True for i − size < j ≤ i."""
+        j = jnp.arange(n)
+        return (j <= i[:, None]) & (j > i[:, None] - self.size)
 
 
 class Given(Mask):

@@ -19,10 +19,11 @@ SCORES = ("Q", "K", "V")
 OF_TOKENS: dict[str, Any] = {"omega": FREQUENCIES, "graph": GRAPHS, "h": COUPLINGS}
 """What a system may have for each token or pair of tokens, and the families it is drawn from."""
 
-OF_BLOCKS = ("O", "b_Q", "b_K", "b_V", "b_O", "w", "a", "b", "c", "gain", "shift")
+OF_BLOCKS = ("O", "b_Q", "b_K", "b_V", "b_O", "w", "a", "b", "c", "gain", "shift", "g")
 """The other weights of a block of a Transformer; as plain numbers they may mean something else."""
 
-PURPOSES = ("start", *SCORES, *OF_TOKENS, *OF_BLOCKS, "noise")
+PURPOSES = ("start", *SCORES, *OF_TOKENS, *OF_BLOCKS[:-1], "noise", OF_BLOCKS[-1])
+"""New ones go last: the place of a purpose is part of its key."""
 
 
 def key_for(purpose: str, key: Array) -> Array:

@@ -130,7 +130,9 @@ class Block(AttentionSystem):
         return f"{type(self).__name__}({', '.join([f'beta={beta}', *given])})"
 
 
-def as_feed_forward(w: Weight, a: Weight, b: Weight, c: Weight, sigma: Any) -> FeedForward | None:
+def as_feed_forward(
+    w: Weight, a: Weight, b: Weight, c: Weight, sigma: Any, g: Weight = None
+) -> FeedForward | None:
     """The feed-forward layer of these weights, or None where there is none at all."""
-    layer = FeedForward(w, a, b, c, sigma)
-    return None if all(W is None for W in (w, a, b, c)) else layer
+    layer = FeedForward(w, a, b, c, sigma, g=g)
+    return None if all(W is None for W in (w, a, b, c, g)) else layer

@@ -29,7 +29,7 @@ class _Normed(Block):
         norm: str = "layer",
         gain: Weight = None,
         shift: Weight = None,
-        eps: Any = 1e-12,
+        eps: Any = None,
         Q: Weight = None,
         K: Weight = None,
         V: Weight = None,
@@ -42,13 +42,15 @@ class _Normed(Block):
         a: Weight = None,
         b: Weight = None,
         c: Weight = None,
+        g: Weight = None,
+        rotary: Any = None,
         sigma: Any = "gelu",
         splitting: str = "lie",
         mask: Any = None,
         backend: Any = None,
     ):
-        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O)
-        layer = as_feed_forward(w, a, b, c, sigma)
+        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, rotary=rotary)
+        layer = as_feed_forward(w, a, b, c, sigma, g)
         super().__init__(
             Euclidean(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
         )
@@ -67,7 +69,7 @@ class _Normed(Block):
                 f"x0 has d = {x.shape[-1]}, but gain and shift are for d = {self.norm.dim}."
             )
         at_origin = not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1)))
-        if isinstance(self.norm, RMSNorm) and at_origin:
+        if isinstance(self.norm, RMSNorm) and self.norm.eps is None and at_origin:
             raise InputError("x0 has a token at the origin, which cannot be normalised.")
 
     def parameters(self) -> dict[str, Any]:
@@ -87,7 +89,8 @@ class PostNormTransformer(_Normed, Map):
 
     N is "layer" or "rms" normalisation, with `gain` and `shift` of shape (d,), or (2, d) for N₁ and
     N₂. A map in time, run by `Layers(dt)`, dt = 1 in practice. With "rms", gain D and no
-    feed-forward layer it is `PostNorm`. Weights of each layer are `PerLayer`.
+    feed-forward layer it is `PostNorm`. Weights of each layer are `PerLayer`. With g the
+    feed-forward layer is gated, and with `rotary` scores see places (`FeedForward`, `Rotary`).
 
     >>> import jax.numpy as jnp
     >>> system = PostNormTransformer(V=0.0, w=1.0, norm="rms", sigma="relu")

@@ -20,8 +20,8 @@ class ResNet(System):
 
     Tokens do not see each other, so distinct ones stay distinct, and masses change nothing. w is
     (d, m), a is (m, d), b is (m,) and c is (d,); each may be left out, be a number, or depend on t
-    (`PerLayer`, `Redrawn`). σ is "relu", "gelu", "gelu_tanh", "tanh" or a function. Its `Layers`
-    are the residual network itself, `x ← x + Δt w σ(a x + b)`.
+    (`PerLayer`, `Redrawn`). σ is "relu", "gelu", "gelu_tanh", "silu", "tanh" or a function. Its
+    `Layers` are the residual network itself, `x ← x + Δt w σ(a x + b)`.
 
     >>> import jax.numpy as jnp
     >>> print(ResNet(w=-1.0, sigma="tanh").velocity(0.0, jnp.array([[0.0, 100.0]])))

@@ -20,7 +20,8 @@ class Transformer(Block):
 
     All weights may be left out, constant, per layer (`PerLayer`, `Redrawn`) or functions of t: see
     `AffineHeads` and `FeedForward` for their shapes. Without w, a, b, c it is `SA`; with V = 0 it
-    is `ResNet` on the sphere. σ is "relu", "gelu" (exact), "gelu_tanh" or "tanh".
+    is `ResNet` on the sphere. σ is "relu", "gelu" (exact), "gelu_tanh", "silu" or "tanh"; with g
+    the feed-forward layer is gated, and with `rotary` scores see places (`Rotary`).
 
     Its `Layers` are Lie–Trotter split, as Transformers are (`splitting="strang"` is of second
     order): attention, normalisation, feed-forward, normalisation. `PostNormTransformer` and
@@ -55,13 +56,15 @@ class Transformer(Block):
         a: Weight = None,
         b: Weight = None,
         c: Weight = None,
+        g: Weight = None,
+        rotary: Any = None,
         sigma: Any = "relu",
         splitting: str = "lie",
         mask: Any = None,
         backend: Any = None,
     ):
-        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O)
-        layer = as_feed_forward(w, a, b, c, sigma)
+        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, rotary=rotary)
+        layer = as_feed_forward(w, a, b, c, sigma, g)
         super().__init__(
             Sphere(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
         )

@@ -21,7 +21,8 @@ from attnflow.weights.families import (
 from attnflow.weights.feedforward import FeedForward
 from attnflow.weights.heads import Heads, Weight, apply
 from attnflow.weights.norms import LayerNorm, RMSNorm
-from attnflow.weights.schedules import PerLayer, Redrawn
+from attnflow.weights.rotary import Rotary, rotary_frequencies
+from attnflow.weights.schedules import Grouped, PerLayer, Redrawn
 from attnflow.weights.spectra import invariant_subspace
 
 __all__ = [
@@ -29,11 +30,13 @@ __all__ = [
     "FAMILIES",
     "AffineHeads",
     "FeedForward",
+    "Grouped",
     "Heads",
     "LayerNorm",
     "PerLayer",
     "RMSNorm",
     "Redrawn",
+    "Rotary",
     "Weight",
     "apply",
     "bias",
@@ -46,6 +49,7 @@ __all__ = [
     "invariant_subspace",
     "paranormal",
     "perron",
+    "rotary_frequencies",
     "spectrum",
     "wigner",
     "wishart",

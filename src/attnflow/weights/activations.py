@@ -21,9 +21,11 @@ ACTIVATIONS: dict[str, Activation] = {
     "relu": jax.nn.relu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
+    "silu": jax.nn.silu,
     "tanh": jnp.tanh,
 }
-"""ReLU; `u Φ(u)` with the normal law Φ (BERT); its form with tanh (GPT-2, ALBERT); tanh."""
+"""ReLU; `u Φ(u)` with the normal law Φ (BERT); its form with tanh (GPT-2, ALBERT);
+`u / (1 + e^{−u})` (Llama); tanh."""
 
 
 def activate(sigma: str | Activation, u: Float[Array, "*n m"]) -> Float[Array, "*n m"]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from attnflow.errors import InputError
 from attnflow.weights.heads import Heads, Weight, admit, apply, at_time, periods, shape_of
+from attnflow.weights.rotary import Rotary, as_rotary
 
 
 class AffineHeads(Heads):
@@ -17,7 +18,8 @@ class AffineHeads(Heads):
 
     Scores are `<Q x_i + b_Q, K x_j + b_K>`. With O (d × v) the values V may be v × d; without it V
     is d × d, as in `Heads`. Biases b_Q, b_K are (k,), b_V is (v,), each with a leading axis
-    of heads where they differ; b_O is (d,), for all heads together.
+    of heads where they differ; b_O is (d,), for all heads together. With `rotary` queries and keys
+    are turned by their places before they meet (`Rotary`).
 
     A model that keeps its heads side by side in matrices of d rows has them here as
     `Q.reshape(H, d // H, d)`, `b_Q.reshape(H, d // H)`, `O.reshape(d, H, d // H).swapaxes(0, 1)`.
@@ -35,6 +37,7 @@ class AffineHeads(Heads):
     b_K: Any
     b_V: Any
     b_O: Any
+    rotary: Rotary | None
 
     def __init__(
         self,
@@ -47,11 +50,14 @@ class AffineHeads(Heads):
         b_K: Weight = None,
         b_V: Weight = None,
         b_O: Weight = None,
+        rotary: Any = None,
     ):
+        self.rotary = as_rotary(rotary)
         self.O, self.b_O = admit(O, "O"), admit(b_O, "b_O")
         self.b_Q, self.b_K, self.b_V = admit(b_Q, "b_Q"), admit(b_K, "b_K"), admit(b_V, "b_V")
         super().__init__(Q, K, V)
         self._check_biases()
+        self._check_rotary()
 
     def _check_values(self, shapes: dict[str, tuple[int, ...]]) -> None:
         O = shape_of(self.O)
@@ -78,10 +84,20 @@ class AffineHeads(Heads):
                     f"shape is {bias}."
                 )
 
+    def _check_rotary(self) -> None:
+        Q = shape_of(self.Q) or shape_of(self.K)
+        rows = Q[-2] if Q else self.dim
+        if self.rotary is not None and rows not in (None, self.rotary.width):
+            raise InputError(
+                f"rotary has {len(self.rotary.frequencies)} frequencies, for heads of "
+                f"{self.rotary.width} rows, but Q and K have {rows}."
+            )
+
     @property
     def plain_scores(self) -> bool:
-        """Whether moreover scores have no biases."""
-        return super().plain_scores and self.b_Q is None and self.b_K is None
+        """Whether moreover scores have neither biases nor positions."""
+        plain = self.b_Q is None and self.b_K is None and self.rotary is None
+        return super().plain_scores and plain
 
     @property
     def isotropic(self) -> bool:
@@ -104,12 +120,15 @@ class AffineHeads(Heads):
         return super().breaks + periods(self.b_O)
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
-        """`Q x_i + b_Q` of a single head."""
-        return _plus(super().queries(x), self.b_Q)
+        """`Q x_i + b_Q` of a single head, turned by the place i where positions are rotary."""
+        return self._turned(_plus(super().queries(x), self.b_Q))
 
     def keys(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
-        """`K x_j + b_K` of a single head."""
-        return _plus(super().keys(x), self.b_K)
+        """`K x_j + b_K` of a single head, turned by the place j where positions are rotary."""
+        return self._turned(_plus(super().keys(x), self.b_K))
+
+    def _turned(self, u: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        return u if self.rotary is None else self.rotary(u)
 
     def values(self, x: Float[Array, "n d"]) -> Float[Array, "n v"]:
         """`V x_j + b_V` of a single head; tokens where V alone comes after the mean."""
@@ -140,7 +159,8 @@ class AffineHeads(Heads):
     def parameters(self) -> dict[str, Any]:
         """The weights that are not left out."""
         names = (*self.RANKS, "b_O")
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        named = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return named | ({} if self.rotary is None else {"rotary": self.rotary.frequencies})
 
 
 def _plus(x: Array, bias: Array | None) -> Array:

@@ -1,4 +1,4 @@
-"""`FeedForward(w, a, b, c)`: the perceptron that acts on each token by itself."""
+"""`FeedForward(w, a, b, c, g)`: the perceptron that acts on each token by itself."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ class FeedForward(eqx.Module):
 
     w is (d, m), a is (m, d), b is (m,) and c, the bias of trained models, is (d,). Each may be left
     out (identity matrices, no biases), be a number (a multiple of the identity; the same bias for
-    all), or a function of t that returns one of these. σ is "relu", "gelu", "gelu_tanh", "tanh"
-    or a function.
+    all), or a function of t that returns one of these. σ is "relu", "gelu", "gelu_tanh", "silu",
+    "tanh" or a function.
+
+    With g (m, d) the layer is gated, `x ↦ w (σ(g x) ⊙ (a x + b)) + c`: SwiGLU, as in Llama, for
+    σ = "silu" (Shazeer, *GLU variants improve Transformer*, 2020).
 
     >>> import jax.numpy as jnp
     >>> perceptron = FeedForward(w=2.0, b=1.0)
@@ -31,6 +34,7 @@ class FeedForward(eqx.Module):
     a: Any
     b: Any
     c: Any
+    g: Any
     sigma: str | Activation = eqx.field(static=True)
 
     def __init__(
@@ -40,59 +44,69 @@ class FeedForward(eqx.Module):
         b: Weight = None,
         c: Weight = None,
         sigma: str | Activation = "relu",
+        *,
+        g: Weight = None,
     ):
-        self.w, self.a, self.b, self.c = (
-            admit(W, name) for W, name in ((w, "w"), (a, "a"), (b, "b"), (c, "c"))
+        self.w, self.a, self.b, self.c, self.g = (
+            admit(W, name) for W, name in zip((w, a, b, c, g), "wabcg", strict=True)
         )
         self.sigma = as_activation(sigma)
         self._check_shapes()
 
     def _check_shapes(self) -> None:
-        shapes = {name: shape_of(getattr(self, name)) for name in "wabc"}
-        for name, rank in (("w", 2), ("a", 2), ("b", 1), ("c", 1)):
+        shapes = {name: shape_of(getattr(self, name)) for name in "wabcg"}
+        for name, rank in (("w", 2), ("a", 2), ("b", 1), ("c", 1), ("g", 2)):
             if shapes[name] and len(shapes[name]) != rank:  # type: ignore[arg-type]
                 kind = "matrix" if rank == 2 else "vector"
                 raise InputError(f"{name} must be a number or a {kind}, not {shapes[name]}.")
-        w, a, b, c = (shapes[name] or None for name in "wabc")
-        widths = {"w": w and w[1], "a": a and a[0], "b": b and b[0]}
-        dims = {"w": w and w[0], "a": a and a[1], "c": c and c[0]}
+        w, a, b, c, g = (shapes[name] or None for name in "wabcg")
+        widths = {"w": w and w[1], "a": a and a[0], "b": b and b[0], "g": g and g[0]}
+        dims = {"w": w and w[0], "a": a and a[1], "c": c and c[0], "g": g and g[1]}
         if w is None or a is None:  # one product is a multiple of the identity, so m = d
             dims = widths = widths | {f"{name} ": value for name, value in dims.items()}
         for what, sizes in (("m (w's columns, a's rows, b)", widths), ("d (w's rows, c)", dims)):
             if len({size for size in sizes.values() if size is not None}) > 1:
-                raise InputError(f"w (d × m), a (m × d), b (m) and c (d) must agree on {what}.")
+                gate = "" if g is None else ", g (m × d)"
+                raise InputError(
+                    f"w (d × m), a (m × d){gate}, b (m) and c (d) must agree on {what}."
+                )
 
     @property
     def dim(self) -> int | None:
         """The dimension d of the tokens, or None when any will do."""
-        w, a, b, c = (shape_of(getattr(self, name)) or None for name in "wabc")
+        w, a, b, c, g = (shape_of(getattr(self, name)) or None for name in "wabcg")
         square = b[0] if b is not None and (w is None or a is None) else None
-        sizes = (w and w[0], a and a[1], c and c[0], square)
+        sizes = (w and w[0], a and a[1], c and c[0], g and g[1], square)
         return next((size for size in sizes if size is not None), None)
 
     @property
     def width(self) -> int | None:
         """The number m of hidden units, or None when it is that of the token's entries."""
-        w, a, b = (shape_of(getattr(self, name)) or None for name in "wab")
-        sizes = (w and w[1], a and a[0], b and b[0])
+        w, a, b, g = (shape_of(getattr(self, name)) or None for name in "wabg")
+        sizes = (w and w[1], a and a[0], b and b[0], g and g[0])
         return next((size for size in sizes if size is not None), None)
 
     @property
     def breaks(self) -> tuple[float, ...]:
         """The periods at whose multiples a weight jumps."""
-        return periods(self.w, self.a, self.b, self.c)
+        return periods(self.w, self.a, self.b, self.c, self.g)
 
     def __call__(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """The images of the tokens, with the weights of time t."""
         x = as_floats(x)
-        w, a, b, c = (at_time(W, t, x.dtype) for W in (self.w, self.a, self.b, self.c))
+        weights = (self.w, self.a, self.b, self.c, self.g)
+        w, a, b, c, g = (at_time(W, t, x.dtype) for W in weights)
         hidden = apply(a, x)
-        hidden = activate(self.sigma, hidden if b is None else hidden + b)
+        hidden = hidden if b is None else hidden + b
+        if g is None:
+            hidden = activate(self.sigma, hidden)
+        else:
+            hidden = hidden * activate(self.sigma, apply(g, x))
         out = apply(w, hidden)
         return out if c is None else out + c
 
     def parameters(self) -> dict[str, Any]:
         """The weights that are not left out, and σ."""
-        named = {name: getattr(self, name) for name in "wabc"}
+        named = {name: getattr(self, name) for name in "wabcg"}
         given = {name: W for name, W in named.items() if W is not None}
         return given | ({} if self.sigma == "relu" else {"sigma": self.sigma})

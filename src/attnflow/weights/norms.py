@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Real
 
-from attnflow.checks import as_floats, require_finite
+from attnflow.checks import as_floats, as_number, require_finite, require_nonnegative
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import unit_rows
 from attnflow.weights.heads import Weight, admit, at_time, periods, shape_of
@@ -65,19 +65,32 @@ class Norm(eqx.Module):
 
 
 class RMSNorm(Norm):
-    """`gain · y/|y| + shift`, [P] §2.2: the sphere for gain 1, where models have gain/√d.
+    """`gain · y/√(|y|² + eps) + shift`, [P] §2.2: the sphere for gain 1 and without eps.
+
+    Models divide by `√(mean y² + ε)` instead, which is a gain of √d and eps = d ε here.
 
     >>> print(RMSNorm(gain=2.0)(0.0, jnp.array([[3.0, 4.0]])))
     [[1.2 1.6]]
     """
 
+    eps: Float[Array, ""] | None
+
+    def __init__(self, gain: Weight = None, shift: Weight = None, eps: Any = None):
+        super().__init__(gain, shift)
+        self.eps = None if eps is None else as_number(eps, "eps")
+        require_nonnegative(0.0 if self.eps is None else self.eps, "eps")
+
     def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """`y/|y|`."""
-        return unit_rows(y)
+        """`y/√(|y|² + eps)`."""
+        if self.eps is None:
+            return unit_rows(y)
+        return y / jnp.sqrt(jnp.sum(y * y, axis=-1, keepdims=True) + self.eps.astype(y.dtype))
 
 
 class LayerNorm(Norm):
     """`gain · (y − ȳ)/√(var y + eps) + shift` with mean and variance over a token's entries.
+
+    Without eps it is 1e-12.
 
     >>> print(LayerNorm(eps=0.0)(0.0, jnp.array([[1.0, 3.0]])))
     [[-1.  1.]]
@@ -85,9 +98,9 @@ class LayerNorm(Norm):
 
     eps: Float[Array, ""]
 
-    def __init__(self, gain: Weight = None, shift: Weight = None, eps: Any = 1e-12):
+    def __init__(self, gain: Weight = None, shift: Weight = None, eps: Any = None):
         super().__init__(gain, shift)
-        self.eps = jnp.asarray(eps, dtype=float)
+        self.eps = jnp.asarray(1e-12 if eps is None else eps, dtype=float)
         require_finite(self.eps, "eps")
 
     def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
@@ -99,11 +112,11 @@ class LayerNorm(Norm):
 def as_norm(norm: Any, gain: Weight, shift: Weight, eps: Any) -> Norm:
     """The normalisation of a name: "rms" or "layer".
 
-    >>> type(as_norm("rms", None, None, 1e-12)).__name__
+    >>> type(as_norm("rms", None, None, None)).__name__
     'RMSNorm'
     """
     if norm == "rms":
-        return RMSNorm(gain, shift)
+        return RMSNorm(gain, shift, eps)
     if norm == "layer":
         return LayerNorm(gain, shift, eps)
     raise unknown("norm", norm, ("rms", "layer"))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, Real
 
-from attnflow.checks import as_floats, require_finite, require_positive
+from attnflow.checks import as_floats, require_count, require_finite, require_positive
 from attnflow.errors import InputError
 from attnflow.randomness import AnyKey, as_key
 
@@ -80,6 +80,30 @@ class PerLayer(eqx.Module):
     def __call__(self, t: Any) -> Float[Array, ...]:
         """The weight at time t."""
         return self.layers[jnp.clip(_period(t, self.every), 0, len(self.layers) - 1)]
+
+
+class Grouped(PerLayer):
+    """Per-layer weights of heads that are shared by groups: each head stands for `copies` in a row.
+
+    The keys and values of Llama's heads (Ainslie et al., *GQA*, 2023) are kept once, and copied
+    for the layer that runs.
+
+    >>> K = Grouped(jnp.array([[[[1.0]], [[2.0]]]]), copies=2)
+    >>> print(K(0.0).ravel())
+    [1. 1. 2. 2.]
+    """
+
+    copies: int = eqx.field(static=True)
+
+    def __init__(
+        self, layers: Real[ArrayLike, "L H ..."], *, copies: int, every: float | int = 1.0
+    ):
+        super().__init__(layers, every=every)
+        self.copies = require_count(copies, "copies")
+
+    def __call__(self, t: Any) -> Float[Array, ...]:
+        """The weight at time t, with all its heads."""
+        return jnp.repeat(super().__call__(t), self.copies, axis=0)
 
 
 def _period(t: Any, every: float) -> Int[Array, ""]:

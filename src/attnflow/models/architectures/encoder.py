@@ -1,0 +1,84 @@
+"""What BERT and its kin share: post-norm blocks, whose tensors only have different names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from attnflow.models.architectures.parts import LayerReader, by_columns, by_rows, made, scheduled
+from attnflow.models.config import Config
+from attnflow.models.embedding import Embedding
+from attnflow.models.tensors import Tensors
+from attnflow.systems import PostNormTransformer
+from attnflow.weights import LayerNorm
+
+
+class Names(NamedTuple):
+    """The linear maps and normalisations of a layer, as an architecture calls them."""
+
+    query: str
+    key: str
+    value: str
+    out: str
+    up: str
+    down: str
+    norms: tuple[str, str]
+
+
+class Sizes(NamedTuple):
+    """The numbers of a config that shape a layer: width d, heads H, hidden units m; σ and eps."""
+
+    d: int
+    H: int
+    m: int
+    sigma: str
+    eps: float
+
+
+def post_norm(
+    reader: LayerReader, names: Names, sizes: Sizes, schedule: Callable[[np.ndarray], Any]
+) -> PostNormTransformer:
+    """The blocks of an encoder."""
+    d, H, m, sigma, eps = sizes
+    weights = reader.norms(names.norms, d)
+    for letter, name in zip("QKV", (names.query, names.key, names.value), strict=True):
+        W, bias = reader.linear(name, d, d)
+        weights |= {letter: by_rows(W, H), f"b_{letter}": by_rows(bias, H)}
+    O, weights["b_O"] = reader.linear(names.out, d, d)
+    weights["O"] = by_columns(O, H)
+    weights["a"], weights["b"] = reader.linear(names.up, m, d)
+    weights["w"], weights["c"] = reader.linear(names.down, d, m)
+    beta = (d // H) ** -0.5
+    return made(PostNormTransformer, beta, **scheduled(weights, schedule), sigma=sigma, eps=eps)
+
+
+def require_plain(config: Config) -> None:
+    """Refuse the variants of BERT that its blocks here do not have."""
+    config.require(
+        "position_embedding_type", "absolute", "absolute", "places must be added to tokens"
+    )
+    config.require("is_decoder", False, False, "only encoders of this type are read")
+
+
+def embedding(
+    config: Config, tensors: Tensors, e: int, *, types: bool = True, eps: float, **more: Any
+) -> Embedding:
+    """The start of an encoder: words, places and segments, normalised."""
+
+    def table(name: str, field: str) -> np.ndarray:
+        return tensors.read(f"embeddings.{name}_embeddings.weight", config.count(field), e)
+
+    return Embedding(
+        words=jnp.asarray(table("word", "vocab_size")),
+        places=jnp.asarray(table("position", "max_position_embeddings")),
+        types=jnp.asarray(table("token_type", "type_vocab_size")) if types else None,
+        norm=LayerNorm(
+            tensors.read("embeddings.LayerNorm.weight", e),
+            tensors.read("embeddings.LayerNorm.bias", e),
+            eps,
+        ),
+        **more,
+    )

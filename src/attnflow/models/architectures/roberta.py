@@ -1,0 +1,16 @@
+"""RoBERTa: BERT's layers, with places that are counted from the padding's number on."""
+
+from __future__ import annotations
+
+from attnflow.models.architectures import bert
+from attnflow.models.architectures.parts import Architecture, Parts
+from attnflow.models.config import Config
+from attnflow.models.tensors import Tensors
+
+
+def build(config: Config, tensors: Tensors) -> Parts:
+    """The parts of a RoBERTa."""
+    return bert.build(config, tensors, padding=config.count("pad_token_id", default=1, least=0))
+
+
+ROBERTA = Architecture("roberta.", build)

@@ -1,0 +1,46 @@
+"""The frequencies of rotary places as configs describe them."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from attnflow.models.config import Config
+from attnflow.weights import rotary_frequencies
+
+THETA = 1e4
+KINDS = ("default", "linear", "llama3")
+
+
+def frequencies(config: Config, k: int) -> Float[Array, " p"]:
+    """The k/2 frequencies of heads of k rows: plain, slowed down, or Llama 3's mixture of both."""
+    rope = config.table("rope_parameters", "rope_scaling")
+    theta = rope.number("rope_theta", default=config.value("rope_theta", default=THETA))
+    omega = rotary_frequencies(k, theta)
+    config.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be turned")
+    rope.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be turned")
+    kind = rope.word("rope_type", "type", default="default")
+    if kind == "default":
+        return omega
+    if kind == "linear":
+        return omega / rope.number("factor")
+    if kind == "llama3":
+        return _slowed(rope, config, omega)
+    rope.refuse("rope_type", f"one of {', '.join(KINDS)}", kind)
+    return omega
+
+
+def _slowed(rope: Config, config: Config, omega: Float[Array, " p"]) -> Float[Array, " p"]:
+    """Slow frequencies slower by `factor`, fast ones as they are, a linear mixture between.
+
+    Where a wave goes round `turns` times in the length of the texts trained on first, it is slow
+    below `low_freq_factor` turns and fast above `high_freq_factor`.
+    """
+    factor = rope.number("factor")
+    low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
+    if not low < high:
+        rope.refuse("high_freq_factor", f"above low_freq_factor, {low:g},", high)
+    length = rope.count("original_max_position_embeddings")
+    turns = length * omega / (2 * jnp.pi)
+    fast = jnp.clip((turns - low) / (high - low), 0, 1)
+    return fast * omega + (1 - fast) * omega / factor

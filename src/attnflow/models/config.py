@@ -1,0 +1,138 @@
+"""`Config`: the fields of a `config.json`, each checked when it is asked for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attnflow.errors import ModelError
+
+LARGEST = 2**26
+"""No text of a model that is read whole, neither config nor index, has more bytes than this."""
+
+LARGE = 2**31
+"""No number of a config is as large as this."""
+
+REQUIRED: Any = object()
+"""The default of a field that has none."""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The table in a JSON file, or an error that names the file."""
+    if not path.is_file():
+        raise ModelError(f"{path}: there is no such file.")
+    if path.stat().st_size > LARGEST:
+        raise ModelError(f"{path} has {path.stat().st_size:,} bytes, too many for such a file.")
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is no JSON: {error}.") from None
+    if not isinstance(table, dict):
+        raise ModelError(f"{path} must hold a table of fields, not {type(table).__name__}.")
+    return table
+
+
+class Config:
+    """The fields of a `config.json` by name; older names of a field are given as alternatives.
+
+    >>> config = Config(Path("config.json"), {"n_embd": 12, "eps": 1e-5})
+    >>> config.count("hidden_size", "n_embd"), config.number("eps"), config.flag("bias", False)
+    (12, 1e-05, False)
+    """
+
+    def __init__(self, path: Path, fields: dict[str, Any]):
+        self.path = path
+        self.fields = fields
+
+    @classmethod
+    def read(cls, path: Path) -> Config:
+        """The config in a file."""
+        return cls(path, read_json(path))
+
+    def value(self, *names: str, default: Any = REQUIRED) -> Any:
+        """The field under the first of the names that is there and not null."""
+        for name in names:
+            if self.fields.get(name) is not None:
+                return self.fields[name]
+        if default is REQUIRED:
+            raise ModelError(f"{self.path} lacks the field {names[0]!r}.")
+        return default
+
+    def count(self, *names: str, default: Any = REQUIRED, least: int = 1) -> int:
+        """A whole number."""
+        value = self.value(*names, default=default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < LARGE:
+            self.refuse(names[0], f"a whole number from {least} to {LARGE}", value)
+        return value
+
+    def number(self, *names: str, default: Any = REQUIRED) -> float:
+        """A finite number above 0."""
+        value = self.value(*names, default=default)
+        real = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not real or not 0 < value < LARGE:
+            self.refuse(names[0], "a finite number above 0", value)
+        return float(value)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.value(name, default=default)
+        if not isinstance(value, bool):
+            self.refuse(name, "true or false", value)
+        return value
+
+    def word(self, *names: str, default: Any = REQUIRED) -> str:
+        """A string."""
+        value = self.value(*names, default=default)
+        if not isinstance(value, str):
+            self.refuse(names[0], "a word", value)
+        return value
+
+    def table(self, *names: str) -> Config:
+        """A table inside the table; empty where there is none."""
+        value = self.value(*names, default={})
+        if not isinstance(value, dict):
+            self.refuse(names[0], "a table", value)
+        return Config(self.path, value)
+
+    def require(self, name: str, expected: Any, default: Any, why: str) -> None:
+        """Refuse any value but the one expected, and say why."""
+        value = self.value(name, default=default)
+        if value != expected:
+            raise ModelError(f"{self.path}: {name} is {value!r}, but {why}.")
+
+    def heads(self, d: int, *names: str) -> int:
+        """The number of heads, which divides d."""
+        H = self.count(*names)
+        if d % H:
+            raise ModelError(f"{self.path}: {d} entries of a token cannot be split into {H} heads.")
+        return H
+
+    def refuse(self, name: str, right: str, value: Any) -> None:
+        """Raise the error for a field that is not what it should be."""
+        raise ModelError(f"{self.path}: {name} must be {right}, not {value!r:.80}.")
+
+
+ACTIVATION_NAMES = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+"""The names of nonlinearities in configs, and those of `weights.ACTIVATIONS`."""
+
+
+def activation(config: Config, *names: str, default: Any = REQUIRED) -> str:
+    """The nonlinearity of a config by the name it has in `weights.ACTIVATIONS`.
+
+    >>> activation(Config(Path("config.json"), {"act": "gelu_new"}), "act")
+    'gelu_tanh'
+    """
+    word = config.word(*names, default=default)
+    if word not in ACTIVATION_NAMES:
+        config.refuse(names[0], f"one of {', '.join(ACTIVATION_NAMES)}", word)
+    return ACTIVATION_NAMES[word]

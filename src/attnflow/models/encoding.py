@@ -1,0 +1,60 @@
+"""From text to the numbers of tokens, with padding where texts of a batch differ in length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from attnflow.errors import InputError, ModelError
+from attnflow.models.extra import needed
+
+TOKENIZER = "tokenizer.json"
+
+
+class Encoded(NamedTuple):
+    """Tokens as numbers: of one text (n,), or of several (b, n) with padding at their ends.
+
+    `mask` is True for tokens and False for padding; `types` is the segment of each token.
+    """
+
+    ids: Int[np.ndarray, "*b n"]
+    mask: Bool[np.ndarray, "*b n"]
+    types: Int[np.ndarray, "*b n"]
+
+
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder, without the cuts and fillings that were saved with it."""
+    path = folder / TOKENIZER
+    if not path.is_file():
+        return None
+    tokenizers = needed("tokenizers", "the text of a model")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise ModelError(f"{path} is no tokenizer: {error}.") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def encode(tokenizer: Any, texts: str | Sequence[str], padding: int) -> Encoded:
+    """The tokens of a text or of several, with those that the model puts around a text."""
+    single = isinstance(texts, str)
+    each = [texts] if isinstance(texts, str) else list(texts)
+    if not each or not all(isinstance(text, str) for text in each):
+        raise InputError(f"texts must be a text or a list of texts, not {texts!r:.80}.")
+    found = tokenizer.encode_batch(each)
+    lengths = [len(encoding.ids) for encoding in found]
+    if not min(lengths):
+        raise InputError(f"texts[{lengths.index(0)}] has no token: {each[lengths.index(0)]!r}.")
+    shape = len(found), max(lengths)
+    ids, types = np.full(shape, padding, np.int32), np.zeros(shape, np.int32)
+    mask = np.arange(shape[1]) < np.asarray(lengths)[:, None]
+    for row, encoding in enumerate(found):
+        ids[row, : lengths[row]] = encoding.ids
+        types[row, : lengths[row]] = encoding.type_ids
+    return Encoded(*(array[0] if single else array for array in (ids, mask, types)))

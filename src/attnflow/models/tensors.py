@@ -1,0 +1,140 @@
+"""`Tensors`: the weights in a folder's safetensors files, read one by one and checked.
+
+The format is a table of shapes and then numbers; nothing in it can run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnflow.checks import require_memory
+from attnflow.errors import ModelError
+from attnflow.models.config import read_json
+from attnflow.models.extra import needed
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+FLOATS = ("F64", "F32", "F16", "BF16")
+
+OTHER_FORMATS = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
+"""Files of weights that are not looked into: a pickle runs whatever code its author put there."""
+
+
+class Tensors:
+    """The tensors of a folder by name, without the prefix that heads of a task put before them."""
+
+    def __init__(self, folder: Path, prefix: str, dtype: np.dtype):
+        self.folder = folder
+        self.dtype = dtype
+        self._open: dict[str, Any] = {}
+        self._where: dict[str, tuple[str, str]] = {}
+        for file, names in _listed(folder, self._file):
+            self._where |= {_plain(name, prefix): (file, name) for name in names}
+        self._check_memory()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._where
+
+    def read(self, name: str, *shape: int) -> np.ndarray:
+        """A tensor of this shape, as finite numbers of the dtype; or an error that names it."""
+        file, stored = self._find(name)
+        entry = self._file(file).get_slice(stored)
+        found = tuple(entry.get_shape())
+        if found != shape:
+            raise ModelError(
+                f"{self.folder / file}: {stored} has shape {found}, but by config.json it is "
+                f"{shape}."
+            )
+        if entry.get_dtype() not in FLOATS:
+            raise ModelError(
+                f"{self.folder / file}: {stored} holds {entry.get_dtype()}, but weights are one "
+                f"of {', '.join(FLOATS)}."
+            )
+        array = self._file(file).get_tensor(stored).astype(self.dtype)
+        bad = int(np.sum(~np.isfinite(array)))
+        if bad:
+            raise ModelError(
+                f"{self.folder / file}: {stored} has {bad} NaN or infinite entries "
+                f"(as {self.dtype})."
+            )
+        return array
+
+    def stack(self, names: Iterable[str], *shape: int) -> np.ndarray:
+        """Tensors of one shape, on a leading axis."""
+        return np.stack([self.read(name, *shape) for name in names])
+
+    def _find(self, name: str) -> tuple[str, str]:
+        if name not in self._where:
+            raise ModelError(f"{self.folder}: the tensor {name} is missing from its weights.")
+        return self._where[name]
+
+    def _file(self, file: str) -> Any:
+        """An open file; only its table of shapes is read."""
+        if file not in self._open:
+            safetensors = needed("safetensors", "a trained model")
+            try:
+                self._open[file] = safetensors.safe_open(self.folder / file, framework="numpy")
+            except (safetensors.SafetensorError, OSError, ValueError) as error:
+                raise ModelError(
+                    f"{self.folder / file} is no whole safetensors file: {error}."
+                ) from None
+        return self._open[file]
+
+    def _check_memory(self) -> None:
+        shapes = (self._file(file).get_slice(name) for file, name in self._where.values())
+        entries = sum(math.prod(entry.get_shape()) for entry in shapes)
+        size = f"{entries * self.dtype.itemsize / 2**30:.1f} GiB of weights"
+        double = self.dtype == np.float64
+        remedy = 'dtype="float32" needs half of it' if double else "take a smaller model"
+        require_memory(2 * entries * self.dtype.itemsize, f"{self.folder}, {size},", remedy)
+
+
+def _plain(name: str, prefix: str) -> str:
+    """A name without its prefix, with the words for a norm's parameters that are used today."""
+    name = name.removeprefix(prefix)
+    for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
+        name = name.removesuffix(old) + new if name.endswith(old) else name
+    return name
+
+
+def _listed(folder: Path, opened: Any) -> list[tuple[str, list[str]]]:
+    """The weight files of a folder, each with the tensors that count."""
+    if (folder / SINGLE).is_file():
+        return [(SINGLE, list(opened(SINGLE).keys()))]
+    if (folder / INDEX).is_file():
+        return _sharded(folder, opened)
+    others = sorted(path.name for pattern in OTHER_FORMATS for path in folder.glob(pattern))
+    what = f"only {', '.join(others)}, which is not read" if others else "no weights"
+    raise ModelError(
+        f"{folder} has no {SINGLE}; it has {what}. A pickle can run any code, so weights are taken "
+        "from safetensors alone. Where PyTorch and transformers are installed, and the files "
+        "are trusted, transformers.AutoModel.from_pretrained(OLD).save_pretrained(NEW) converts "
+        "them."
+    )
+
+
+def _sharded(folder: Path, opened: Any) -> list[tuple[str, list[str]]]:
+    """The shards of an index, which must be files beside it and hold what it says."""
+    index = folder / INDEX
+    placed = read_json(index).get("weight_map")
+    if not isinstance(placed, dict) or not all(isinstance(f, str) for f in placed.values()):
+        raise ModelError(f"{index}: weight_map must name a file for each tensor.")
+    shards: dict[str, list[str]] = {}
+    for name, file in placed.items():
+        shards.setdefault(file, []).append(name)
+    for file, names in shards.items():
+        if Path(file).name != file or "\\" in file or not file.endswith(".safetensors"):
+            raise ModelError(
+                f"{index}: {file!r} is no safetensors file beside the index, so it is not opened."
+            )
+        if not (folder / file).is_file():
+            raise ModelError(f"{index} names the shard {file}, which is missing.")
+        absent = sorted(set(names) - set(opened(file).keys()))
+        if absent:
+            raise ModelError(f"{folder / file} lacks {absent[0]}, which {INDEX} says it holds.")
+    return list(shards.items())
