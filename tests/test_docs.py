@@ -17,7 +17,8 @@ PAGES = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
 THEORY = ROOT / "docs" / "theory.md"
 SWEEPS = ROOT / "docs" / "sweeps.md"
 OF_SYSTEMS = sorted((ROOT / "docs" / "systems").glob("*.md"))
-LONGER = [PAGES[1], THEORY, SWEEPS, *OF_SYSTEMS]
+MANY = [ROOT / "docs" / "meanfield.md", ROOT / "docs" / "many-tokens.md"]
+LONGER = [PAGES[1], THEORY, SWEEPS, *MANY, *OF_SYSTEMS]
 
 
 def blocks(page, language):
@@ -80,9 +81,8 @@ def test_links_lead_to_files():
     more = (
         ROOT / "CONTRIBUTING.md",
         ROOT / "docs" / "architecture.md",
-        THEORY,
-        SWEEPS,
-        *OF_SYSTEMS,
+        ROOT / "docs" / "models.md",
+        *LONGER[1:],
     )
     for page in [*PAGES, *more]:
         for target in re.findall(r"\]\((?!http)([\w./-]+)\)", _prose(page)):

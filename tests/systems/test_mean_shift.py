@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sklearn.cluster
 
 import attnflow as af
 from attnflow.errors import InputError
@@ -80,9 +81,8 @@ def test_motions(rng):
 
 
 def test_the_flat_kernel_is_that_of_scikit_learn():
-    cluster = pytest.importorskip("sklearn.cluster")
     y = clumps(2, 0.6)
-    theirs = cluster.MeanShift(bandwidth=1.5, seeds=y).fit(y).cluster_centers_
+    theirs = sklearn.cluster.MeanShift(bandwidth=1.5, seeds=y).fit(y).cluster_centers_
     ours = np.asarray(af.simulate(af.MeanShift(1.5, data=y, kernel="flat"), y, STEPS).final)
     assert len(theirs) == 3
     away = np.linalg.norm(ours[:, None] - theirs, axis=-1)
