@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import iv
 
 import attnflow as af
 from attnflow import meanfield
@@ -36,10 +37,18 @@ def w1(x, rho):
     return width * np.abs(apart - np.median(apart)).sum()
 
 
+def energy(x, beta):
+    """E_β of tokens on the circle, through `e^{β cos} = I_0 + 2 Σ I_k cos k·`."""
+    theta, k = np.arctan2(x[:, 1], x[:, 0]), np.arange(40)
+    sums = np.array([np.abs(np.exp(1j * order * theta).mean()) ** 2 for order in k])
+    return np.sum(np.where(k > 0, 2, 1) * iv(k, beta) * sums) / (2 * beta)
+
+
 def followed(kind, beta, x0):
     """W1 at three times until clusters form, in units of the fastest mode's growth.
 
     And W1 between the tokens at the end and the density of the start, which is how far all moved.
+    Energy grows along both.
     """
     fastest = af.theory.linear_growth(beta, 2, np.arange(1, 9), kind is af.SA).max()
     ts, method = np.array([0, 0.5, 1.0]) / fastest, af.Fixed(1 / (24 * fastest))
@@ -49,6 +58,11 @@ def followed(kind, beta, x0):
     backend = "spectral" if len(x0) > 5000 else None
     tokens = np.asarray(af.simulate(kind(beta, backend=backend), x0, ts, method=method).xs)
     densities = [limit.density(c, CELLS) for c in smooth.xs]
+    energies = np.array(
+        [[energy(x, beta), limit.energy(c)] for x, c in zip(tokens, smooth.xs, strict=True)]
+    )
+    assert np.all(np.diff(energies, axis=0) > 0)
+    assert np.abs(energies[:, 0] / energies[:, 1] - 1).max() < 5 / np.sqrt(len(x0))
     apart = [w1(x, rho) for x, rho in zip(tokens, densities, strict=True)]
     return np.array(apart), w1(tokens[-1], densities[0])
 

@@ -8,6 +8,7 @@ from attnflow.meanfield.bbgky.closures import (
     Kirkwood,
     MaximumEntropy,
     MolecularChaos,
+    ThirdToken,
 )
 from attnflow.meanfield.bbgky.compare import Comparison, compare
 from attnflow.meanfield.bbgky.ensemble import TwoPoint, two_point
@@ -24,6 +25,7 @@ __all__ = [
     "Measured",
     "MolecularChaos",
     "PairFlow",
+    "ThirdToken",
     "TwoPoint",
     "compare",
     "solve_pairs",

@@ -21,9 +21,19 @@ LEAST = 1e-6
 
 
 class Closure(eqx.Module):
-    """A law of the third token that is made of ψ alone."""
+    """What stands for the conditional mean in (8.1)."""
 
     idea: ClassVar[str]
+
+    @abc.abstractmethod
+    def pull(
+        self, t: Any, psi: Float[Array, " M"], kernel: Float[Array, " M"]
+    ) -> Float[Array, " M"]:
+        """E[kernel(θ₃) | θ₁ = 0, θ₂ = (i − ½)Δ], at the left edge of every cell."""
+
+
+class ThirdToken(Closure):
+    """A law of the third token that is made of ψ alone."""
 
     @abc.abstractmethod
     def third(self, psi: Float[Array, " M"]) -> Float[Array, "M M"]:
@@ -32,12 +42,12 @@ class Closure(eqx.Module):
     def pull(
         self, t: Any, psi: Float[Array, " M"], kernel: Float[Array, " M"]
     ) -> Float[Array, " M"]:
-        """E[kernel(θ₃) | θ₁ = 0, θ₂ = (i − ½)Δ], at the left edge of every cell."""
+        """The mean of the kernel under that law; an edge has the mean of its two cells."""
         centre = self.third(psi) @ kernel
         return (centre + jnp.roll(centre, 1)) / 2
 
 
-class MolecularChaos(Closure):
+class MolecularChaos(ThirdToken):
     """θ₃ is independent of both others: uniform. The term g vanishes.
 
     >>> print(MolecularChaos().third(jnp.ones(4))[1])
@@ -51,7 +61,7 @@ class MolecularChaos(Closure):
         return jnp.full((len(psi), len(psi)), 1 / len(psi), psi.dtype)
 
 
-class Gaussian(Closure):
+class Gaussian(ThirdToken):
     """The third cumulant vanishes, as for small Gaussian waves on the uniform measure.
 
         ρ₃ ∝ w₁₂ + w₁₃ + w₂₃ − 2
@@ -70,7 +80,7 @@ class Gaussian(Closure):
         return law(jnp.maximum(w[:, None] + w[None, :] + third_side(w) - 2, 0) + _tiny(w))
 
 
-class Kirkwood(Closure):
+class Kirkwood(ThirdToken):
     """Kirkwood's superposition: a triple is as likely as its three pairs, `ρ₃ ∝ w₁₂ w₁₃ w₂₃`.
 
     Normalised for each pair, so that θ₃ has a law. Its pairs 1, 3 do not have the law ψ.
@@ -87,7 +97,7 @@ class Kirkwood(Closure):
         return law(w[None, :] * third_side(w))
 
 
-class MaximumEntropy(Closure):
+class MaximumEntropy(ThirdToken):
     """The triple law of most entropy whose pairs all have the law ψ, `ρ₃ = a₁₂ a₁₃ a₂₃`.
 
     Kirkwood's product with other factors: a is found by proportional fitting.
@@ -106,7 +116,7 @@ class MaximumEntropy(Closure):
         return law(consistent(w[:, None] * w[None, :] * third_side(w), w))
 
 
-class Companions(Closure):
+class Companions(ThirdToken):
     """Two tokens that are closer than chance would have it count as one for the third.
 
     Of the pairs at distance r, w(r) times as many as of independent tokens, `s = 1 − 1/w(r)`
@@ -135,7 +145,7 @@ class Companions(Closure):
         return law(consistent(weights, w))
 
 
-CLOSURES: dict[str, Closure] = {
+CLOSURES: dict[str, ThirdToken] = {
     "chaos": MolecularChaos(),
     "gaussian": Gaussian(),
     "kirkwood": Kirkwood(),

@@ -94,10 +94,6 @@ class Measured(Closure):
     def __init__(self, sampled: TwoPoint):
         self.ts, self.values = jnp.asarray(sampled.ts), jnp.asarray(sampled.pull)
 
-    def third(self, psi: Float[Array, " M"]) -> Float[Array, "M M"]:
-        """Raises: a mean was sampled and not a law."""
-        raise NotImplementedError
-
     def pull(
         self, t: Any, psi: Float[Array, " M"], kernel: Float[Array, " M"]
     ) -> Float[Array, " M"]:
