@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 
 import attnflow as af
+import plain_attention
 from attnflow import models
 from attnflow.weights import Rotary
 from checkpoints import CONFIGS, HERE, MINILM, SENTENCES, TEXTS, looked_at, minilm, run_reference
@@ -62,27 +63,6 @@ def test_heads_add_what_transformers_adds(name):
     assert largest(ours - theirs, mask) < 1e-10
 
 
-def by_hand(heads, beta, y, causal):
-    """The sum over heads in plain NumPy, from the extracted matrices alone."""
-    n, total = len(y), np.array(np.zeros_like(y) + (0 if heads.b_O is None else heads.b_O))
-    for h in range(heads.count):
-        q, k, v = (
-            y @ np.asarray(W[h]).T + (0 if b is None else np.asarray(b[h]))
-            for W, b in ((heads.Q, heads.b_Q), (heads.K, heads.b_K), (heads.V, heads.b_V))
-        )
-        if heads.rotary is not None:
-            turns = np.exp(1j * np.outer(np.arange(n), heads.rotary.frequencies))
-            half = turns.shape[1]
-            q, k = ((w[:, :half] + 1j * w[:, half:]) * turns for w in (q, k))
-            scores = beta * (q @ k.conj().T).real
-        else:
-            scores = beta * q @ k.T
-        scores = np.where(np.tri(n, dtype=bool), scores, -np.inf) if causal else scores
-        A = np.exp(scores - scores.max(axis=1, keepdims=True))
-        total += (A / A.sum(axis=1, keepdims=True)) @ v
-    return total
-
-
 @pytest.mark.parametrize("name", ["bert", "llama"])
 def test_the_matrices_are_all_there_is(name):
     model = models.load(HERE / name, dtype="float64")
@@ -93,7 +73,7 @@ def test_the_matrices_are_all_there_is(name):
     assert isinstance(heads.rotary, Rotary) == (name == "llama")
     y = np.asarray(models.seen_tokens(model, 2, x))
     assert np.array_equal(y, x) == (name == "bert")
-    ours = by_hand(heads, float(model.system.beta), y, causal=name == "llama")
+    ours = plain_attention.added(heads, float(model.system.beta), y, causal=name == "llama")
     theirs = model.system.drift(2.0, x)
     assert np.abs(ours - theirs).max() < 1e-12
 
@@ -107,7 +87,7 @@ def test_the_idealised_system_has_the_scores_of_tokens_of_one_length():
     heads = models.extract_heads(model, 1)
     kept = models.extract_heads(model.variant(biases=False, heads=[0, 2]), 1)
     assert np.abs(kept.V - heads.V[jnp.array([0, 2])]).max() == 0
-    pushed = by_hand(kept, float(model.system.beta), r * u, causal=False) / r
+    pushed = plain_attention.added(kept, float(model.system.beta), r * u, causal=False) / r
     tangential = pushed - np.sum(pushed * u, axis=1, keepdims=True) * u
     assert np.abs(system.velocity(0.0, jnp.asarray(u)) - tangential).max() < 1e-12
 

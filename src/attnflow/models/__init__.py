@@ -5,18 +5,23 @@ from attnflow.models.architectures import ARCHITECTURES
 from attnflow.models.embedding import Embedding
 from attnflow.models.encoding import Encoded
 from attnflow.models.extracting import attention_layer, extract_heads, idealised, seen_tokens
+from attnflow.models.flows import Flow, trained_flow
 from attnflow.models.load import load
 from attnflow.models.model import Model
 from attnflow.models.spectra import HeadSpectrum, LayerSpectrum, head_spectrum, spectra
+from attnflow.models.survey import Survey, TextSurvey, survey
 
 __all__ = [
     "ARCHITECTURES",
     "Embedding",
     "Encoded",
+    "Flow",
     "HeadSpectrum",
     "LayerSpectrum",
     "Model",
     "ModelError",
+    "Survey",
+    "TextSurvey",
     "attention_layer",
     "extract_heads",
     "head_spectrum",
@@ -24,4 +29,6 @@ __all__ = [
     "load",
     "seen_tokens",
     "spectra",
+    "survey",
+    "trained_flow",
 ]

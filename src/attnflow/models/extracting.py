@@ -65,7 +65,7 @@ def attention_layer(model: Model, layer: int) -> PostNormTransformer | PreNormTr
 
 
 def seen_tokens(model: Model, layer: int, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
-    """The tokens that the heads of a layer see: x after post-norm layers, N₁(x) in pre-norm ones."""
+    """The tokens that the heads of a layer see: x itself, or N₁(x) where layers are pre-norm."""
     _check_layer(model, layer)
     x = as_floats(x)
     post = isinstance(model.system, PostNormTransformer)

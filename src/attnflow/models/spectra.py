@@ -23,10 +23,12 @@ class HeadSpectrum:
 
     `eigenvalues` are those of V that need not be 0, as many as a head has rows, the largest modulus
     first; `radius` is the spectral radius. `good` says whether (Q, K, V) is a good triple (T4.1),
-    None where that cannot be decided, and `why` what decided. `symmetric` is the share `|S|²/|M|²` of the
-    symmetric part S of M in its squared Frobenius norm: ½ for random matrices, 1 for symmetric
-    ones. `positive` and `negative` are the signature of S, and `balance` = tr S / Σ|eigenvalues of
-    S|, from −1 (S ≼ 0: alike tokens repel each other's attention) to 1 (S ≽ 0).
+    None where that cannot be decided, and `why` what decided. `symmetric` is the share `|S|²/|M|²`
+    of the symmetric part S of M in its squared Frobenius norm: about ½ for random matrices, 1 for
+    symmetric ones. `positive` and `negative` are the signature of S: k and k for every head of k
+    rows with 2k ≤ d, by Sylvester's law of inertia. What tells heads apart is `balance`, tr S over
+    the sum of the moduli of its eigenvalues: from −1 (S ≼ 0, heads that look for what is unlike) to
+    1 (S ≽ 0).
     """
 
     eigenvalues: Complex[np.ndarray, " k"]
