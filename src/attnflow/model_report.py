@@ -171,7 +171,7 @@ def _clusters(survey: Survey) -> str:
 
 def _final_clusters(text: TextSurvey, delta: float) -> str:
     last = text.labels[-1]
-    groups = [np.flatnonzero(last == label) for label in np.unique(last)]
+    groups = [np.flatnonzero(last == label).tolist() for label in np.unique(last)]
     groups = sorted((g for g in groups if len(g) > 1), key=lambda g: (-len(g), g[0]))
     said = (
         f"<p>After the last layer the {len(text.tokens)} tokens of the first text form "
@@ -265,8 +265,8 @@ def _collapse(survey: Survey) -> str:
     caption = (
         f"A class is a word that occurs more than once; there are {classes} of them. Left: the "
         "variance of tokens around the mean of their class, over that of the class means; 0 after "
-        "collapse. Right: how far cosines of the centred means are from those of a regular simplex, "
-        "at most."
+        "collapse. Right: how far cosines of the centred means are from those of a regular "
+        "simplex, at most."
     )
     rows = [
         [str(k), *(f"{one.ratio[k]:.4g}, {one.angle_error[k]:.4g}" for one in found)]

@@ -36,7 +36,7 @@ def extract_heads(model: Model, layer: int) -> AffineHeads:
     (2, 3, 3)
     """
     _check_layer(model, layer)
-    own = model.system.heads.at(float(layer), _dtype(model))
+    own: Any = model.system.heads.at(float(layer), _dtype(model))
     O, V, b_V = own.O, own.V, own.b_V
     if O is not None:
         V = O if V is None else O @ V
@@ -85,7 +85,7 @@ def idealised(
     system = model.system if heads is None else with_heads(model.system, heads)
     require_state(x)
     y = seen_tokens(model, layer, x)
-    own = system.heads.at(float(layer), y.dtype)
+    own: Any = system.heads.at(float(layer), y.dtype)
     V = own.V if own.O is None else own.O if own.V is None else own.O @ own.V
     beta = model.system.beta.astype(y.dtype) * jnp.mean(jnp.sum(y * y, axis=-1))
     return SA(beta, Q=own.Q, K=own.K, V=V, mask=model.system.mask)

@@ -59,7 +59,7 @@ def spectra(model: Model, layer: int) -> LayerSpectrum:
     """
     folded = extract_heads(model, layer)
     own = model.system.heads.at(float(layer), folded.V.dtype)
-    H, d = folded.count or 1, model.system.heads.dim
+    H, d = folded.count or 1, folded.V.shape[-1]
     shapes = {"Q": (H, -1, d), "K": (H, -1, d), "V": (H, -1, d), "O": (H, d, -1)}
     Q, K, V, O = (_stack(getattr(own, name), shape) for name, shape in shapes.items())
     V_sum = np.einsum("hdk,hke->de", O, V)

@@ -152,7 +152,7 @@ def flow_panels(flow: Flow) -> Figure:
         axes = figure.subplots(1, len(moments), squeeze=False).ravel()
         for ax, i in zip(axes, moments, strict=True):
             stage.set(ax)
-            stage.draw(ax, i, labels, size=20)
+            stage.draw(ax, i, labels, size=20.0)
             count = flow.clusters[i]
             noun = "cluster" if count == 1 else "clusters"
             ax.set_title(f"$t = {flow.ts[i]:.3g}$: {count} {noun}")
