@@ -19,7 +19,7 @@ import plain_attention
 from attnflow import models
 from attnflow.model_report import html_report, to_json
 from attnflow.models.predictions import expected_overlap, predictions
-from attnflow.models.survey import LEVELS
+from attnflow.models.surveyed import LEVELS
 from checkpoints import HERE, minilm
 
 PARAGRAPHS = [
@@ -191,7 +191,8 @@ def test_spectra_are_those_of_each_layer(case):
         radius = np.abs(np.linalg.eigvals(V.sum(axis=0))).max()
         assert spectrum.total_radius == pytest.approx(radius)
         for h, head in enumerate(spectrum.heads):
-            values = np.linalg.eigvals(V[h])
+            vectors = np.linalg.eig(V[h])
+            values = vectors.eigenvalues
             assert head.radius == pytest.approx(np.abs(values).max())
             assert np.sum(head.eigenvalues).real == pytest.approx(np.trace(V[h]), abs=1e-9)
             M = np.asarray(heads.Q[h].T @ heads.K[h])
@@ -200,7 +201,6 @@ def test_spectra_are_those_of_each_layer(case):
             assert (head.symmetric, head.balance) == pytest.approx(
                 (share, signs.sum() / np.abs(signs).sum()), abs=1e-9
             )
-            vectors = np.linalg.eig(V[h])
             first = np.argmax(np.abs(vectors.eigenvalues))
             value, phi = vectors.eigenvalues[first], vectors.eigenvectors[:, first]
             leads = np.sum(np.abs(values) > np.abs(value) * (1 - 1e-9)) == 1

@@ -13,7 +13,7 @@ from rich.table import Table
 from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
 
 if TYPE_CHECKING:
-    from attnflow.models.survey import Survey
+    from attnflow.models.surveyed import Survey
 
 LARGEST = 2**20
 """A text has at most so many bytes."""

@@ -9,7 +9,8 @@ from attnflow.models.flows import Flow, trained_flow
 from attnflow.models.load import load
 from attnflow.models.model import Model
 from attnflow.models.spectra import HeadSpectrum, LayerSpectrum, head_spectrum, spectra
-from attnflow.models.survey import Survey, TextSurvey, survey
+from attnflow.models.survey import survey
+from attnflow.models.surveyed import Survey, TextSurvey
 
 __all__ = [
     "ARCHITECTURES",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from attnflow.models.flows import Flow
-from attnflow.models.survey import LEVELS, Survey
+from attnflow.models.surveyed import LEVELS, Survey
 from attnflow.plot.style import FAINT, INK, PALETTE, style
 from attnflow.plot.tokens import Stage
 

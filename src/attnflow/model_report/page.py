@@ -1,40 +1,25 @@
-"""A survey of a trained model as a page that needs nothing else, and as JSON."""
+"""The page of a survey: what was seen, what theory says of it, and pictures."""
 
 from __future__ import annotations
 
-import base64
-import io
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import fields, is_dataclass
 from html import escape
-from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from attnflow._version import __version__
+from attnflow.model_report.markup import (
+    STYLE,
+    complex_number,
+    figure_of,
+    table_of,
+    with_errors,
+    word,
+    words,
+)
 from attnflow.models.measures import RANK_TOL, SHARE, foremost
 from attnflow.models.predictions import predictions
-from attnflow.models.survey import LEVELS, Survey, TextSurvey
+from attnflow.models.surveyed import Survey, TextSurvey
 from attnflow.plot import model as pictures
-
-STYLE = """
-body { max-width: 60rem; margin: 2rem auto 4rem; padding: 0 1.2rem; color: #222;
-       background: #fdfdfb; font: 17px/1.55 Georgia, "Times New Roman", serif; }
-h1 { font-size: 1.7rem; margin-bottom: 0.2rem; }
-h2 { font-size: 1.25rem; margin: 2.4rem 0 0.4rem; border-top: 1px solid #ddd; padding-top: 1.2rem; }
-p.lead, figcaption, td.small { color: #555; }
-figure { margin: 1rem 0; } img { max-width: 100%; height: auto; }
-figcaption { font-size: 0.9rem; }
-table { border-collapse: collapse; margin: 0.8rem 0; font-size: 0.9rem; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: 0.28rem 0.7rem 0.28rem 0; }
-th { border-bottom: 1px solid #999; font-weight: normal; color: #555; }
-td { border-bottom: 1px solid #eee; } td.n { font-variant-numeric: tabular-nums; }
-code { font: 0.85em ui-monospace, Menlo, Consolas, monospace; background: #f1f1ec;
-       padding: 0.05em 0.3em; border-radius: 3px; }
-summary { cursor: pointer; color: #0072B2; }
-"""
 
 JOINS = 12
 """So many joins of a layer are shown, the largest first; all are in the JSON."""
@@ -63,43 +48,12 @@ def html_report(survey: Survey) -> str:
     )
 
 
-def to_json(value: Any) -> Any:
-    """Numbers of a survey as JSON has them: arrays as lists, complex numbers as pairs, NaN as null.
-
-    States and flows are left out of a survey, being large; all counts and measures are there.
-
-    >>> to_json({"a": np.array([1.0, np.nan]), "b": 1 + 2j})
-    {'a': [1.0, None], 'b': [1.0, 2.0]}
-    """
-    if isinstance(value, Survey):
-        said = [prediction._asdict() for prediction in predictions(value)]
-        return _fields(value, leave={"states"}) | {"levels": list(LEVELS), "predictions": said}
-    if is_dataclass(value):
-        return _fields(value, leave={"xs"})
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return to_json(value._asdict())
-    if isinstance(value, dict):
-        return {key: to_json(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return to_json(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [to_json(entry) for entry in value]
-    if isinstance(value, complex):
-        return [value.real, value.imag]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _fields(value: Any, leave: set[str]) -> dict[str, Any]:
-    names = [field.name for field in fields(value) if field.name not in leave]
-    return {name: to_json(getattr(value, name)) for name in names}
-
-
 def _about(survey: Survey) -> str:
     sizes = " and ".join(str(len(text.tokens)) for text in survey.texts)
     several = len(survey.texts) > 1
     bars = " Numbers are means over the texts, ± their standard deviation." if several else ""
     shared = ", which share their weights" if survey.shared else ""
-    return f"{_word(survey.model)} is " + escape(
+    return f"{word(survey.model)} is " + escape(
         f"a model of type {survey.kind}, run through {survey.layers} layers{shared}, with "
         f"{survey.heads} heads in each and tokens in R^{survey.d}, on {len(survey.texts)} "
         f"text{'s' * several} of {sizes} tokens.{bars}"
@@ -112,7 +66,7 @@ def _in_short(survey: Survey) -> str:
         "<p>Statements of the left column are proven for systems much simpler than this model. "
         "Where the last two columns agree, the simple picture survives.</p>"
     )
-    table = _table(("what is proven, or computed", "what that would mean here", "seen"), rows)
+    table = table_of(("what is proven, or computed", "what that would mean here", "seen"), rows)
     return f"<h2>What the theory predicts, and what was seen</h2>{note}{table}"
 
 
@@ -123,7 +77,7 @@ def _overlaps(survey: Survey) -> str:
         "that come together; at 1 they are one."
     )
     band = " The grey band is one standard deviation over the texts." * (len(survey.texts) > 1)
-    return "<h2>Overlaps</h2>" + _figure(pictures.overlap_panels(survey), caption + band)
+    return "<h2>Overlaps</h2>" + figure_of(pictures.overlap_panels(survey), caption + band)
 
 
 def _depth(survey: Survey) -> str:
@@ -134,7 +88,7 @@ def _depth(survey: Survey) -> str:
         "effective_rank_per_token": "effective rank per token",
         "cluster_counts_per_token": f"clusters per token, δ = {survey.delta:g}",
     }
-    columns = [_with_errors(*survey.across(name)) for name in shown]
+    columns = [with_errors(*survey.across(name)) for name in shown]
     rows = [[str(k), *entries] for k, entries in enumerate(zip(*columns, strict=True))]
     head = ("layers passed", *shown.values())
     caption = (
@@ -142,13 +96,13 @@ def _depth(survey: Survey) -> str:
         "The effective rank is the exponential of the entropy of the singular values. The dashed "
         "line is what attention on the sphere with V = I does from the same start."
     )
-    picture = _figure(pictures.depth_panels(survey), caption)
-    states = _figure(
+    picture = figure_of(pictures.depth_panels(survey), caption)
+    states = figure_of(
         pictures.states_panels(survey),
         "The tokens of the first text as directions, in the plane of the two leading principal "
         f"components of all layers; orange ones are in a cluster at δ = {survey.delta:g}.",
     )
-    return f"<h2>Layer by layer</h2>{picture}{_table(head, rows, numbers=True)}{states}"
+    return f"<h2>Layer by layer</h2>{picture}{table_of(head, rows, numbers=True)}{states}"
 
 
 def _clusters(survey: Survey) -> str:
@@ -160,7 +114,7 @@ def _clusters(survey: Survey) -> str:
             continue
         found.sort(key=lambda join: -sum(len(group) for group in join.groups))
         shown = "".join(
-            f"<li>{' + '.join(_words(text, group) for group in join.groups)}</li>"
+            f"<li>{' + '.join(words(text, group) for group in join.groups)}</li>"
             for join in found[:JOINS]
         )
         more = f"<li>… and {len(found) - JOINS} more</li>" if len(found) > JOINS else ""
@@ -180,7 +134,7 @@ def _final_clusters(text: TextSurvey, delta: float) -> str:
     )
     if not groups:
         return f"{said}</p>"
-    items = "".join(f"<li>{_words(text, group)} ({len(group)})</li>" for group in groups[:JOINS])
+    items = "".join(f"<li>{words(text, group)} ({len(group)})</li>" for group in groups[:JOINS])
     joined = "Below are the clusters that each layer joined."
     return f"{said} The largest ones:</p><ul>{items}</ul><p>{joined}</p>"
 
@@ -193,7 +147,7 @@ def _attention(survey: Survey) -> str:
     rows = []
     for k in range(survey.layers):
         tops = foremost(text.received[k])
-        named = ", ".join(f"{_word(text.tokens[i])} {text.received[k, i]:.1%}" for i in tops)
+        named = ", ".join(f"{word(text.tokens[i])} {text.received[k, i]:.1%}" for i in tops)
         medians = (f"{np.median(part[k]):.3g}" for part in (rank, leaders, beta))
         rows.append([str(k + 1), *medians, named])
     head = ("layer", "median rank", "median leaders", "median β", "most attention (first text)")
@@ -204,8 +158,8 @@ def _attention(survey: Survey) -> str:
         "β&lt;u<sub>i</sub>, u<sub>j</sub>&gt; of the same tokens' directions have the spread of "
         "the head's own."
     )
-    picture = _figure(pictures.attention_panels(survey), caption)
-    return f"<h2>Attention and its leaders</h2>{picture}{_table(head, rows)}"
+    picture = figure_of(pictures.attention_panels(survey), caption)
+    return f"<h2>Attention and its leaders</h2>{picture}{table_of(head, rows)}"
 
 
 def _spectra(survey: Survey) -> str:
@@ -217,7 +171,7 @@ def _spectra(survey: Survey) -> str:
     rows = [
         [
             f"{spectrum.layer + 1}.{h}",
-            _complex(head.eigenvalues[0]),
+            complex_number(head.eigenvalues[0]),
             f"{head.radius:.3f}",
             {True: "yes", False: "no", None: "undecided"}[head.good],
             f"{head.symmetric:.3f}",
@@ -228,13 +182,14 @@ def _spectra(survey: Survey) -> str:
         for h, head in enumerate(spectrum.heads)
     ]
     head = ("layer.head", "λ₁(V)", "radius", "good triple", "symmetric share of QᵀK")
-    table = _table((*head, "signature +/−", "balance"), rows, numbers=True)
+    table = table_of((*head, "signature +/−", "balance"), rows, numbers=True)
     sums = [
-        [str(s.layer + 1), _complex(s.total[0]), f"{s.total_radius:.3f}"] for s in survey.spectra
+        [str(s.layer + 1), complex_number(s.total[0]), f"{s.total_radius:.3f}"]
+        for s in survey.spectra
     ]
-    total = _table(("layer", "λ₁(ΣV)", "radius of ΣV"), sums, numbers=True)
+    total = table_of(("layer", "λ₁(ΣV)", "radius of ΣV"), sums, numbers=True)
     several = f"<details><summary>all {len(rows)} heads</summary>{table}</details>"
-    figure = _figure(pictures.spectrum_panels(survey), caption)
+    figure = figure_of(pictures.spectrum_panels(survey), caption)
     return f"<h2>Spectra of the heads</h2>{figure}{total}{several}"
 
 
@@ -248,7 +203,7 @@ def _flows(survey: Survey) -> str:
             f"plane of two principal components. {flow.clusters[0]} clusters become "
             f"{flow.clusters[-1]} by t = {flow.ts[-1]:.3g}."
         )
-        parts.append(_figure(pictures.flow_panels(flow), caption))
+        parts.append(figure_of(pictures.flow_panels(flow), caption))
     note = (
         "<p>The papers' equation with trained weights of one layer, without feed-forward layer, "
         "biases and gains, for as long as one likes.</p>"
@@ -273,52 +228,5 @@ def _collapse(survey: Survey) -> str:
         for k in range(survey.layers + 1)
     ]
     texts = [f"text {i + 1}: ratio, angle error" for i in range(len(found))]
-    table = _table(("layers passed", *texts), rows, numbers=True)
-    return f"<h2>Neural collapse</h2>{_figure(figure, caption)}{table}"
-
-
-def _figure(figure: Figure, caption: str) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<figure><img alt="" src="data:image/png;base64,{data}">'
-        f"<figcaption>{caption}</figcaption></figure>"
-    )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
-    """A table of cells that are markup already."""
-    cell = '<td class="n">' if numbers else "<td>"
-    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
-    body = "".join(
-        "<tr>" + "".join(f"{cell}{entry}</td>" for entry in row) + "</tr>\n" for row in rows
-    )
-    return f"<table><tr>{titles}</tr>\n{body}</table>"
-
-
-def _with_errors(mean: np.ndarray, spread: np.ndarray) -> list[str]:
-    """Numbers along the layers, with their deviation where texts differ."""
-    several = bool(np.any(spread))
-    return [
-        f"{m:.4g} ± {s:.2g}" if several else f"{m:.4g}" for m, s in zip(mean, spread, strict=True)
-    ]
-
-
-def _complex(value: complex) -> str:
-    turned = f" {'+' if value.imag > 0 else '−'} {abs(value.imag):.3f}i" if value.imag else ""
-    return f"{value.real:.3f}{turned}"
-
-
-def _words(text: TextSurvey, group: Iterable[int], most: int = 12) -> str:
-    """The tokens of a group, each once with how often it is there."""
-    counts: dict[str, int] = {}
-    for i in group:
-        counts[text.tokens[i]] = counts.get(text.tokens[i], 0) + 1
-    shown = [_word(token) + (f"×{count}" if count > 1 else "") for token, count in counts.items()]
-    rest = f" … {len(shown) - most} more words" if len(shown) > most else ""
-    return " ".join(shown[:most]) + rest
-
-
-def _word(token: str) -> str:
-    return f"<code>{escape(token)}</code>"
+    table = table_of(("layers passed", *texts), rows, numbers=True)
+    return f"<h2>Neural collapse</h2>{figure_of(figure, caption)}{table}"
