@@ -25,10 +25,10 @@ class HeadSpectrum:
     first; `radius` is the spectral radius. `good` says whether (Q, K, V) is a good triple (T4.1),
     None where that cannot be decided, and `why` what decided. `symmetric` is the share `|S|²/|M|²`
     of the symmetric part S of M in its squared Frobenius norm: about ½ for random matrices, 1 for
-    symmetric ones. `positive` and `negative` are the signature of S: k and k for every head of k
-    rows with 2k ≤ d, by Sylvester's law of inertia. What tells heads apart is `balance`, tr S over
-    the sum of the moduli of its eigenvalues: from −1 (S ≼ 0, heads that look for what is unlike) to
-    1 (S ≽ 0).
+    symmetric ones. `positive` and `negative` are the signature of S: k and k where the k rows of Q
+    and the k rows of K are independent, by Sylvester's law of inertia. What tells heads apart is
+    `balance`, tr S over the sum of the moduli of its eigenvalues: from −1 (S ≼ 0, heads that look
+    for what is unlike) to 1 (S ≽ 0).
     """
 
     eigenvalues: Complex[np.ndarray, " k"]
