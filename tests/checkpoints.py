@@ -130,24 +130,48 @@ def float64_throughout():
 
 def hidden_states(folder, encoded, dtype="float64", **changes):
     """The hidden states of `transformers`, (b, layers + 1, n, d); the last after any final norm."""
+    return run_reference(folder, encoded, dtype, **changes)[0]
+
+
+ATTENTION_ENDS = (
+    "attention.output.dense",
+    "attention.out_lin",
+    "attention.dense",
+    "attn.c_proj",
+    "self_attn.o_proj",
+)
+"""The last module of an attention sub-layer, whatever the architecture calls it."""
+
+
+def run_reference(folder, encoded, dtype="float64", **changes):
+    """The hidden states of `transformers`, and what each attention sub-layer adds, (b, L, n, d)."""
     import torch
     import transformers
 
     model = transformers.AutoModel.from_pretrained(
         folder, attn_implementation="eager", dtype=torch.float32, **changes
     ).eval()
+    added = []
     with float64_throughout() if dtype == "float64" else contextlib.nullcontext():
         if dtype == "float64":
             again = type(model)(model.config)
             again.load_state_dict(model.state_dict())
             model = again.double().eval()
+        for name, module in model.named_modules():
+            if name.endswith(ATTENTION_ENDS):
+                module.register_forward_hook(lambda module, given, out: added.append(out))
         given = {
             "input_ids": torch.as_tensor(np.asarray(encoded.ids, np.int64)),
             "attention_mask": torch.as_tensor(np.asarray(encoded.mask, np.int64)),
         }
         with torch.no_grad():
             out = model(**given, output_hidden_states=True)
-    return torch.stack(out.hidden_states, dim=1).numpy()
+    added = [array.reshape(out.hidden_states[0].shape) for array in added]
+    return tuple(torch.stack(found, dim=1).numpy() for found in (out.hidden_states, tuple(added)))
+
+
+MINILM = "minilm.npz", "minilm-attention.npz"
+"""What is recorded of the trained MiniLM: its states, and what its attention adds."""
 
 
 def minilm():
@@ -173,14 +197,16 @@ def record():
         config = json.loads((folder / "config.json").read_text())
         padding = config["pad_token_id"] or 0
         encoded = encode(read_tokenizer(folder), TEXTS, padding)
-        states = {"states": hidden_states(folder, encoded)}
+        found, added = run_reference(folder, encoded)
+        np.savez_compressed(folder / "attention.npz", added=added[:, :3])
+        states = {"states": found}
         if name == DEEP[0]:
             states["deep"] = hidden_states(folder, encoded, num_hidden_layers=DEEP[1])[:, ::8]
         np.savez_compressed(folder / "states.npz", **states)
     encoded = encode(read_tokenizer(minilm()), SENTENCES, 0)
-    states = hidden_states(minilm(), encoded)
-    seen = [looked_at(row[:, mask]) for row, mask in zip(states, encoded.mask, strict=True)]
-    np.savez_compressed(HERE.parent / "minilm.npz", seen=np.concatenate(seen, axis=1))
+    for file, of_texts in zip(MINILM, run_reference(minilm(), encoded), strict=True):
+        seen = [looked_at(row[:, mask]) for row, mask in zip(of_texts, encoded.mask, strict=True)]
+        np.savez_compressed(HERE.parent / file, seen=np.concatenate(seen, axis=1))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def limit_geometry(
             [_multiple("V = cI", c, scalar, d, tol), *_positive_definite(form, tol)],
         ),
         ("polytope x subspace", "T5.1", [*_paranormal(lead, tol), *_positive_definite(form, tol)]),
-        ("hyperplanes", "T4.1", _good_triple(lead, form, tol)),
+        ("hyperplanes", "T4.1", good_triple(lead, form, tol)),
     ]
     quantities = _quantities(lead, form, scalar)
     value = None if abs(lead.value.imag) > tol else norm * lead.value.real
@@ -122,7 +122,8 @@ def _paranormal(lead: Leading, tol: float) -> list[Hypothesis]:
     return [positive, lead.semisimple(tol), lead.dominant(tol)] if positive.holds else [positive]
 
 
-def _good_triple(lead: Leading, form: Form, tol: float) -> list[Hypothesis]:
+def good_triple(lead: Leading, form: Form, tol: float) -> list[Hypothesis]:
+    """The hypotheses of T4.1; none but the first where that one fails, as φ₁ is not defined."""
     positive = lead.positive(tol)
     if not positive.holds:
         return [positive]

@@ -1,0 +1,104 @@
+"""The attention of one layer of a model by itself, and the papers' systems with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Real
+
+from attnflow.checks import as_floats, require_count, require_state
+from attnflow.errors import InputError
+from attnflow.models.model import Model
+from attnflow.models.variants import with_heads
+from attnflow.systems import SA, PostNormTransformer, PreNormTransformer
+from attnflow.weights import AffineHeads
+from attnflow.weights.heads import at_time
+
+
+def extract_heads(model: Model, layer: int) -> AffineHeads:
+    """Q_h (k × d), K_h (k × d) and V_h (d × d) of a layer, with their biases, on an axis of heads.
+
+    The output matrix is folded into the values: `V_h = O_h V_h` and `b_V_h = O_h b_V_h` of the
+    model; b_O is what all heads add together. Scores are `beta <Q_h y_i + b_Q_h, K_h y_j + b_K_h>`
+    with `model.system.beta` = 1/√k. y are the tokens that the layer sees: x itself after a
+    post-norm layer, N₁(x) in a pre-norm one. In a rotary model the heads carry `rotary`, so scores
+    depend on places: `Q_hᵀ K_h` is then the form of two tokens at the same place.
+
+    >>> from attnflow.models import Embedding
+    >>> import attnflow as af
+    >>> system = af.PostNormTransformer(V=jnp.ones((2, 1, 3)), O=jnp.ones((2, 3, 1)))
+    >>> model = Model("toy", {}, None, Embedding(words=jnp.eye(3)), system, layers=1)
+    >>> extract_heads(model, 0).V.shape
+    (2, 3, 3)
+    """
+    _check_layer(model, layer)
+    own: Any = model.system.heads.at(float(layer), _dtype(model))
+    O, V, b_V = own.O, own.V, own.b_V
+    if O is not None:
+        V = O if V is None else O @ V
+        b_V = None if b_V is None else jnp.einsum("...dk,...k->...d", O, b_V)
+    return AffineHeads(
+        own.Q, own.K, V, b_Q=own.b_Q, b_K=own.b_K, b_V=b_V, b_O=own.b_O, rotary=own.rotary
+    )
+
+
+def attention_layer(model: Model, layer: int) -> PostNormTransformer | PreNormTransformer:
+    """The model's system with the weights of one layer for all times, and attention alone.
+
+    Its `drift(0.0, x)` is what the attention sub-layer adds to the tokens x, normalised first where
+    the model is pre-norm, and its `attention(0.0, x)` are the weights. The heads are those of
+    `extract_heads`.
+    """
+    heads, dtype = extract_heads(model, layer), _dtype(model)
+    norm = model.system.norm
+    gain, shift = (at_time(W, float(layer), dtype) for W in (norm.gain, norm.shift))
+    return eqx.tree_at(
+        lambda s: (s.heads, s.feed_forward, s.norm.gain, s.norm.shift),
+        model.system,
+        (heads, None, gain, shift),
+        is_leaf=lambda leaf: leaf is None,
+    )
+
+
+def seen_tokens(model: Model, layer: int, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
+    """The tokens that the heads of a layer see: x itself, or N₁(x) where layers are pre-norm."""
+    _check_layer(model, layer)
+    x = as_floats(x)
+    post = isinstance(model.system, PostNormTransformer)
+    return x if post else model.system.norm(float(layer), x, 0)
+
+
+def idealised(
+    model: Model, layer: int, x: Real[Array, "n d"], heads: Sequence[int] | None = None
+) -> SA:
+    """Attention on the sphere, [P](2.3), with the trained Q_h, K_h, V_h of a layer: [S].
+
+    Biases, places of rotary models, feed-forward layer and gains are left out. Tokens that the
+    layer sees have some length; the system is for their directions. With r² their mean square at
+    the state x, scores `beta r² <Q u_i, K u_j>` of unit tokens u are those of tokens of length r,
+    so β is `model.system.beta` times r². `heads` are those that act, all without it.
+    """
+    system = model.system if heads is None else with_heads(model.system, heads)
+    require_state(x)
+    y = seen_tokens(model, layer, x)
+    own: Any = system.heads.at(float(layer), y.dtype)
+    V = own.V if own.O is None else own.O if own.V is None else own.O @ own.V
+    beta = model.system.beta.astype(y.dtype) * jnp.mean(jnp.sum(y * y, axis=-1))
+    return SA(beta, Q=own.Q, K=own.K, V=V, mask=model.system.mask)
+
+
+def _check_layer(model: Model, layer: Any) -> None:
+    layer = require_count(layer, "layer", least=0)
+    if layer >= model.layers and not model.shared:
+        raise InputError(
+            f"layer must be from 0 to {model.layers - 1}, as {model.name} has {model.layers} "
+            f"layers, but it is {layer}."
+        )
+
+
+def _dtype(model: Model) -> np.dtype:
+    return np.dtype(model.embedding.words.dtype)

@@ -1,0 +1,92 @@
+"""Flows of the papers' system with trained weights, from the tokens of a text: [S]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from attnflow import observe
+from attnflow.errors import IncompleteRun
+from attnflow.initial import normalise
+from attnflow.models.extracting import idealised, seen_tokens
+from attnflow.models.model import Model
+from attnflow.models.spectra import LayerSpectrum
+from attnflow.simulate import Adaptive, simulate
+
+TOKENS = 48
+"""A flow has at most so many tokens: the first ones of the text."""
+
+HORIZON = 12.0
+"""How long a flow runs, in units of 1/|λ₁| of the matrix ΣV_h of its heads."""
+
+TIMES = 41
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """Attention on the sphere with the weights of one layer: `models.idealised` from a text.
+
+    `head` is the one that acts, None for all; `xs` are the tokens at the times `ts`, and `clusters`
+    how many there are.
+    """
+
+    layer: int
+    head: int | None
+    beta: float
+    ts: Float[np.ndarray, " T"]
+    xs: Float[np.ndarray, "T n d"]
+    clusters: Int[np.ndarray, " T"]
+
+
+def trained_flow(
+    model: Model,
+    layer: int,
+    x: Float[Array, "n d"],
+    *,
+    head: int | None = None,
+    until: float | int,
+    delta: float | int = 0.1,
+) -> Flow:
+    """Run the idealised system of a layer, of one head or all, from the directions of x.
+
+    Tokens with an overlap of at least 1 − δ count as linked. A run that cannot go on is kept as
+    far as it got.
+    """
+    system = idealised(model, layer, x, None if head is None else [head])
+    u, ts = normalise(seen_tokens(model, layer, x)), np.linspace(0.0, float(until), TIMES)
+    try:
+        run = simulate(system, u, ts, method=Adaptive(rtol=1e-4, atol=1e-6))
+    except IncompleteRun as error:
+        run = error.trajectory
+    xs = np.asarray(run.xs, float)
+    counts = observe.cluster_history((run.ts, xs), float(np.sqrt(2 * delta))).counts
+    return Flow(layer, head, float(system.beta), np.asarray(run.ts), xs, counts)
+
+
+def trained_flows(
+    model: Model,
+    states: Float[Array, "T n d"],
+    spectra: Sequence[LayerSpectrum],
+    delta: float | int = 0.1,
+) -> tuple[Flow, Flow]:
+    """Two flows of the layer with the foremost head: of this head alone, and of all heads."""
+    layer, head = foremost_head(spectra)
+    found = spectra[layer]
+    x = states[layer][:TOKENS]
+    alone, all_heads = found.heads[head].radius, found.total_radius
+    return (
+        trained_flow(model, layer, x, head=head, until=HORIZON / alone, delta=delta),
+        trained_flow(model, layer, x, until=HORIZON / all_heads, delta=delta),
+    )
+
+
+def foremost_head(spectra: Sequence[LayerSpectrum]) -> tuple[int, int]:
+    """Layer and head of the good triple with the largest radius; of any head where none is good.
+
+    Spectra are those of the layers 0, 1, … in turn.
+    """
+    heads = {(s.layer, h): head for s in spectra for h, head in enumerate(s.heads)}
+    return max(heads, key=lambda at: (heads[at].good is True, heads[at].radius))

@@ -1,0 +1,146 @@
+"""What the spectra of a trained layer say: eigenvalues of V_h, good triples, the form QᵀK."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Complex, Float
+
+from attnflow.models.extracting import extract_heads
+from attnflow.models.model import Model
+from attnflow.theory.geometry import good_triple
+from attnflow.theory.hypotheses import Form, Hypothesis, Leading
+
+TOLERANCE = 1e-9
+"""Of the good-triple test, as in `theory.limit_geometry`."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadSpectrum:
+    """One head, [E] Fig. 10: the value matrix V (output matrix folded in) and the form M = QᵀK.
+
+    `eigenvalues` are those of V that need not be 0, as many as a head has rows, the largest modulus
+    first; `radius` is the spectral radius. `good` says whether (Q, K, V) is a good triple (T4.1),
+    None where that cannot be decided, and `why` what decided. `symmetric` is the share `|S|²/|M|²`
+    of the symmetric part S of M in its squared Frobenius norm: about ½ for random matrices, 1 for
+    symmetric ones. `positive` and `negative` are the signature of S: k and k where the k rows of Q
+    and the k rows of K are independent, by Sylvester's law of inertia. What tells heads apart is
+    `balance`, tr S over the sum of the moduli of its eigenvalues: from −1 (S ≼ 0, heads that look
+    for what is unlike) to 1 (S ≽ 0).
+    """
+
+    eigenvalues: Complex[np.ndarray, " k"]
+    radius: float
+    good: bool | None
+    why: str
+    symmetric: float
+    positive: int
+    negative: int
+    balance: float
+
+
+@dataclass(frozen=True, eq=False)
+class LayerSpectrum:
+    """All heads of a layer, and the d eigenvalues of ΣV_h with their spectral radius."""
+
+    layer: int
+    heads: tuple[HeadSpectrum, ...]
+    total: Complex[np.ndarray, " d"]
+    total_radius: float
+
+
+def spectra(model: Model, layer: int) -> LayerSpectrum:
+    """The spectra of the heads of a layer. In float64, on the host.
+
+    V_h has the rank of a head at most. What decides is in the span of the rows and columns of V_h,
+    Q_h and K_h, so matrices are restricted to it, which changes no eigenvalue but zeros.
+    """
+    folded = extract_heads(model, layer)
+    own = model.system.heads.at(float(layer), folded.V.dtype)
+    H, d = folded.count or 1, folded.V.shape[-1]
+    shapes = {"Q": (H, -1, d), "K": (H, -1, d), "V": (H, -1, d), "O": (H, d, -1)}
+    Q, K, V, O = (_stack(getattr(own, name), shape) for name, shape in shapes.items())
+    V_sum = np.einsum("hdk,hke->de", O, V)
+    total = _sorted(np.linalg.eigvals(V_sum))
+    heads = tuple(head_spectrum(*four) for four in zip(Q, K, V, O, strict=True))
+    return LayerSpectrum(layer, heads, total, float(np.abs(total).max()))
+
+
+def head_spectrum(
+    Q: Float[np.ndarray, "k d"],
+    K: Float[np.ndarray, "k d"],
+    V: Float[np.ndarray, "v d"],
+    O: Float[np.ndarray, "d v"],
+) -> HeadSpectrum:
+    """The spectrum of one head, with scores of Q and K and the value matrix O V.
+
+    >>> found = head_spectrum(np.eye(2), np.eye(2), np.eye(2), np.diag([1.0, 0.5]))
+    >>> found.eigenvalues.real.tolist(), found.good, found.symmetric, found.balance
+    ([1.0, 0.5], True, 1.0, 1.0)
+    """
+    basis = _common_span(Q.T, K.T, V.T, O)
+    Q, K, V, O = Q @ basis, K @ basis, V @ basis, basis.T @ O
+    values = _sorted(np.linalg.eigvals(V @ O if len(V) < len(basis.T) else O @ V))
+    M, W = Q.T @ K, O @ V
+    hypotheses = _good_triple(Q, K, W)
+    S = (M + M.T) / 2
+    signs = np.linalg.eigvalsh(S)
+    zero = 1e-9 * np.abs(signs).max(initial=0.0)
+    return HeadSpectrum(
+        eigenvalues=values,
+        radius=float(np.abs(values).max()),
+        good=_all_hold(hypotheses),
+        why="; ".join(_said(hypothesis) for hypothesis in hypotheses),
+        symmetric=float(np.sum(S * S) / np.sum(M * M)),
+        positive=int(np.sum(signs > zero)),
+        negative=int(np.sum(signs < -zero)),
+        balance=float(np.sum(signs) / np.sum(np.abs(signs))),
+    )
+
+
+def _good_triple(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> list[Hypothesis]:
+    """The hypotheses of T4.1, in units of |V| and |QᵀK|."""
+    form = Form.of(Q.T @ K, float(np.linalg.norm(Q, 2) * np.linalg.norm(K, 2)))
+    norm = float(np.linalg.norm(V, 2))
+    return good_triple(Leading.of(V / norm if norm else V, TOLERANCE), form, TOLERANCE)
+
+
+def _all_hold(hypotheses: list[Hypothesis]) -> bool | None:
+    """True if all do, False if one does not, None if none is known not to."""
+    found = [hypothesis.holds for hypothesis in hypotheses]
+    return False if False in found else None if None in found else True
+
+
+def _said(hypothesis: Hypothesis) -> str:
+    word = {True: "holds", False: "fails", None: "cannot be decided"}[hypothesis.holds]
+    return f"{hypothesis.said}: {word}"
+
+
+def _stack(W: Any, shape: tuple[int, int, int]) -> np.ndarray:
+    """A weight of each head in float64."""
+    H, rows, columns = shape
+    W = np.asarray(1.0 if W is None else W, float)
+    W = W if W.ndim else W * np.eye(max(rows, columns))
+    return np.broadcast_to(W, (H, *W.shape[-2:]))
+
+
+def _common_span(*columns: Float[np.ndarray, "d k"]) -> Float[np.ndarray, "d r"]:
+    """An orthonormal basis of the span of all columns, and one direction more if there is one.
+
+    That direction keeps a zero among the eigenvalues, as forms that are definite on the span alone
+    are not definite.
+    """
+    together = np.concatenate(columns, axis=1)
+    d, r = len(together), together.shape[1]
+    if r >= d:
+        return np.eye(d)
+    more = np.random.default_rng(0).normal(size=(d, 1))
+    return np.linalg.qr(np.concatenate([together, more], axis=1))[0]
+
+
+def _sorted(values: np.ndarray) -> Complex[np.ndarray, " k"]:
+    """The largest modulus first; conjugate pairs with the positive imaginary part first."""
+    values = values.astype(complex)
+    return values[np.lexsort((-values.imag, -values.real, -np.abs(values).round(12)))]
