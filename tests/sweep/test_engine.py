@@ -1,3 +1,4 @@
+import signal
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -60,8 +61,8 @@ def test_a_failure_does_not_stop_the_rest(monkeypatch):
     assert len(found) == 5
 
 
-class Interrupting:
-    """An executor during whose third task Ctrl-C is pressed."""
+class Done:
+    """An executor whose tasks are done at once."""
 
     def submit(self, fn, spec, number):
         future = Future()
@@ -69,21 +70,38 @@ class Interrupting:
         return future
 
 
-def test_interruption_keeps_what_is_in_flight(monkeypatch):
+class Dying:
+    """Something during whose finaliser Ctrl-C is pressed: Python ignores exceptions there."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(monkeypatch, press):
+    """The blocks that came, one at a time; `press(k)` is called while the k-th is awaited."""
     calls = []
 
-    def wait(running, return_when):
+    def wait(running, timeout, return_when):
         calls.append(len(running))
-        if len(calls) == 3:
-            raise KeyboardInterrupt
+        press(len(calls))
         return {next(iter(running))}, set()
 
     monkeypatch.setattr(module, "wait", wait)
     found = []
-    stream = results(Engine(Interrupting(), 4), "", range(100))
     with pytest.raises(KeyboardInterrupt):
-        found.extend(number for number, _ in stream)
+        found.extend(number for number, _ in results(Engine(Done(), 4), "", range(100)))
+    return found
+
+
+def test_interruption_keeps_what_is_in_flight(monkeypatch):
+    before = signal.getsignal(signal.SIGINT)
+    found = interrupted(monkeypatch, lambda k: Dying() if k == 3 else None)
     assert found == [0, 1, 2, 3, 4, 5], "two before, the four in flight, and no more"
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interruption_does_not_wait(monkeypatch):
+    assert interrupted(monkeypatch, lambda k: signal.raise_signal(signal.SIGINT)) == [0]
 
 
 def test_nobody_answers():

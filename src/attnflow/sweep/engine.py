@@ -6,7 +6,9 @@ Both are executors, and a few blocks are in flight at a time.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,6 +24,10 @@ from attnflow.sweep.tile import Computer
 Result = dict[str, np.ndarray] | BaseException
 RETRIES = 2
 """So often a task that raised an error is tried again on a cluster, where a machine may be bad."""
+
+
+GLANCE = 0.5
+"""Seconds after which it is looked whether Ctrl-C was pressed."""
 
 
 class Engine(NamedTuple):
@@ -52,25 +58,43 @@ def results(
     """
     waiting = iter(numbers)
     running: dict[Future, int] = {}
-    stopped: KeyboardInterrupt | None = None
-    while True:
-        try:
-            for number in _first(waiting, engine.width - len(running)):
+    with _interruption() as stopped:
+        while True:
+            for number in _first(waiting, 0 if stopped() else engine.width - len(running)):
                 running[engine.executor.submit(compute, spec, number)] = number
             if not running:
                 break
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-        except KeyboardInterrupt as interrupt:
-            if stopped is not None:
-                raise
-            stopped, waiting = interrupt, iter(())
-            continue
-        for future in done:
-            number = running.pop(future)
-            error = future.exception()
-            yield number, future.result() if error is None else error
-    if stopped is not None:
-        raise stopped
+            done, _ = wait(running, timeout=GLANCE, return_when=FIRST_COMPLETED)
+            for future in done:
+                number = running.pop(future)
+                error = future.exception()
+                yield number, future.result() if error is None else error
+        if stopped():
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _interruption() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed; the second time it raises KeyboardInterrupt at once.
+
+    The first time it is only noted: an exception would be lost where Python ignores them, in
+    finalisers and callbacks. Signals reach the main thread alone.
+    """
+    pressed: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _first(numbers: Iterator[int], count: int) -> Iterator[int]:
