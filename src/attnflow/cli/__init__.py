@@ -9,6 +9,7 @@ import typer
 from attnflow._version import __version__
 from attnflow.cli.bench import bench
 from attnflow.cli.check import check
+from attnflow.cli.figures import figures
 from attnflow.cli.run import run
 from attnflow.cli.search import search
 from attnflow.cli.shared import console
@@ -33,5 +34,5 @@ def main(
         raise typer.Exit
 
 
-for command in (run, check, search, sweep, bench):
+for command in (run, check, search, figures, sweep, bench):
     app.command()(command)
