@@ -9,6 +9,7 @@ import typer
 from attnflow._version import __version__
 from attnflow.cli.bench import bench
 from attnflow.cli.check import check
+from attnflow.cli.figures import figures
 from attnflow.cli.model import model
 from attnflow.cli.run import run
 from attnflow.cli.search import search
@@ -34,5 +35,5 @@ def main(
         raise typer.Exit
 
 
-for command in (run, check, search, sweep, model, bench):
+for command in (run, check, search, figures, sweep, model, bench):
     app.command()(command)

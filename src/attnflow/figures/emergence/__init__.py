@@ -1,0 +1,1 @@
+"""Figures of [E], *The emergence of clusters in self-attention dynamics*."""

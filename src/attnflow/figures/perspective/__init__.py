@@ -1,0 +1,1 @@
+"""Figures of [P], *A mathematical perspective on Transformers*."""

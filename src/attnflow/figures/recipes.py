@@ -1,0 +1,11 @@
+"""The table of all recipes, in the order of the papers."""
+
+from __future__ import annotations
+
+from attnflow.figures.emergence import fig1, fig3
+from attnflow.figures.recipe import Recipe
+
+_ALL: tuple[Recipe, ...] = (fig1.RECIPE, fig3.RECIPE, fig1.SNAPSHOTS, fig3.LARGER)
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
+"""The recipes by name."""

@@ -1,0 +1,1 @@
+"""Figures that answer the questions of [S], the slides."""

@@ -1,0 +1,42 @@
+"""Convex hulls of tokens on a stage: edges, and facets in space."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgba
+
+from attnflow.observe.hull import Hull
+from attnflow.plot.style import PALETTE
+from attnflow.plot.tokens import Stage
+
+FLAT = 1e-6
+"""Two triangles whose planes differ by less are one facet, and the edge between them is no edge."""
+
+
+def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> None:
+    """Draw the hull of tokens in R² or R³ where the stage shows them, with transparent facets."""
+    points, _ = stage.view(hull.points)
+    facets = [points[list(facet)] for facet in hull.facets]
+    if hull.dimension == 3:
+        ax.add_collection(PolyCollection(facets, facecolors=to_rgba(colour, 0.08), zorder=0.5))
+    edges = _edges(hull)
+    lines = [points[list(edge)] for edge in edges]
+    ax.add_collection(LineCollection(lines, colors=to_rgba(colour, 0.7), lw=0.9, zorder=0.6))
+
+
+def _edges(hull: Hull) -> list[tuple[int, int]]:
+    """The edges of the polytope: sides of triangles, without those inside a flat facet."""
+    if hull.dimension < 3:
+        return [(facet[0], facet[1]) for facet in hull.facets]
+    beside: dict[tuple[int, int], list[int]] = {}
+    for number, facet in enumerate(hull.facets):
+        for a, b in ((0, 1), (1, 2), (0, 2)):
+            edge = (min(facet[a], facet[b]), max(facet[a], facet[b]))
+            beside.setdefault(edge, []).append(number)
+    normals = hull.normals
+    return [
+        edge
+        for edge, sides in beside.items()
+        if len(sides) < 2 or normals[sides[0]] @ normals[sides[1]] < 1 - FLAT
+    ]
