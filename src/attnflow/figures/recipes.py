@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from attnflow.figures.emergence import fig1, fig3, fig6, fig7a, fig8, fig13
+from attnflow.figures.emergence import (
+    fig1,
+    fig3,
+    fig4,
+    fig6,
+    fig7a,
+    fig7b,
+    fig8,
+    fig13,
+    ginibre,
+)
 from attnflow.figures.recipe import Recipe
 
 _ALL: tuple[Recipe, ...] = (
     fig1.RECIPE,
     fig3.RECIPE,
+    fig4.RECIPE,
     fig1.SNAPSHOTS,
     fig6.RECIPE,
     fig7a.RECIPE,
+    fig7b.RECIPE,
     fig8.RECIPE,
     fig3.LARGER,
     fig13.RECIPE,
     fig13.GROWING,
+    ginibre.RECIPE,
 )
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}

@@ -34,7 +34,7 @@ def set_space(ax: Axes3D, box: Box, eye: tuple[float, float] = (20.0, -60.0)) ->
     """Prepare axes for a box, each at its own scale, seen from (elevation, azimuth) in degrees."""
     ax.set(xlim=box[:, 0], ylim=box[:, 1], zlim=box[:, 2])
     ax.view_init(*eye)
-    ax.set_box_aspect((1, 1, 1), zoom=0.92)
+    ax.set_box_aspect((1, 1, 1), zoom=1.12)
     ax.tick_params(labelsize=8, pad=-2, colors=FAINT)
     ax.locator_params(nbins=4)
     ax.grid(False)
@@ -43,10 +43,19 @@ def set_space(ax: Axes3D, box: Box, eye: tuple[float, float] = (20.0, -60.0)) ->
         axis.line.set_color(FAINT)
 
 
-def eye_along(normal: Float[np.ndarray, " 3"], box: Box, turn: float = 28.0) -> tuple[float, float]:
-    """Where to look from so that planes with this normal in the box are seen nearly edge on."""
+def eye_along(normal: Float[np.ndarray, " 3"], box: Box) -> tuple[float, float]:
+    """Where to look from so that planes with this normal are seen nearly edge on."""
     across = normal * (box[1] - box[0])
-    return 14.0, float(np.rad2deg(np.arctan2(across[1], across[0]))) + 90.0 - turn
+    return 11.0, float(np.rad2deg(np.arctan2(across[1], across[0]))) + 73.0
+
+
+def eye_before(
+    first: Float[np.ndarray, " 3"], second: Float[np.ndarray, " 3"], box: Box
+) -> tuple[float, float]:
+    """Where to look from so that two directions are in the plane of the picture."""
+    eye = np.cross(first / (box[1] - box[0]), second / (box[1] - box[0]))
+    x, y, z = eye / np.linalg.norm(eye)
+    return float(np.rad2deg(np.arcsin(z))), float(np.rad2deg(np.arctan2(y, x)))
 
 
 def draw_space_tokens(

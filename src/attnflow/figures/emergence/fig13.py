@@ -37,7 +37,7 @@ def _make(size: Size, V: Any) -> Picture:
     run = rescaled_run(V, 3, END)
     ts, zs = np.asarray(run.ts), np.asarray(run.xs)
     found = levels(V, zs)
-    figure = Figure(figsize=(13.0, 3.2), layout="constrained")
+    figure = Figure(figsize=(13.0, 2.9), layout="constrained")
     grid = figure.add_gridspec(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [0.9])
     for column, i in enumerate(SHOWN):
         ax = figure.add_subplot(grid[column], projection="3d")

@@ -26,7 +26,7 @@ def _make(size: Size, V: Any) -> Picture:
     polygon = observe.hull(zs[-1, :, :2], 1e-3)
     corners = zs[:, polygon.vertices, :2]
     vertex = np.linalg.norm(zs[-1, :, None, :2] - polygon.points, axis=-1).argmin(axis=1)
-    figure = Figure(figsize=(13.0, 3.3), layout="constrained")
+    figure = Figure(figsize=(13.0, 2.9), layout="constrained")
     grid = figure.add_gridspec(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [0.9])
     for column, i in enumerate(SHOWN):
         ax = figure.add_subplot(grid[column], projection="3d")
