@@ -10,8 +10,11 @@ from attnflow.figures.emergence import (
     fig7a,
     fig7b,
     fig8,
+    fig10,
     fig13,
     ginibre,
+    qk,
+    table1,
 )
 from attnflow.figures.recipe import Recipe
 
@@ -24,10 +27,13 @@ _ALL: tuple[Recipe, ...] = (
     fig7a.RECIPE,
     fig7b.RECIPE,
     fig8.RECIPE,
+    fig10.RECIPE,
     fig3.LARGER,
     fig13.RECIPE,
     fig13.GROWING,
     ginibre.RECIPE,
+    table1.RECIPE,
+    qk.RECIPE,
 )
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}

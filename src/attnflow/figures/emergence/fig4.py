@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
@@ -33,38 +35,37 @@ def _run(draw: int, sign: float) -> Trajectory:
     return simulate(system, initial.cube(TOKENS, 2, side=2.0, key=tokens), ts, method=late())
 
 
-def _attention(run: Trajectory) -> list[np.ndarray]:
-    pairs = zip(run.ts, run.xs, strict=True)
-    return [np.asarray(observe.attention(run.system, z, t)) for t, z in pairs]
+def _attention(run: Trajectory, saves: Sequence[int]) -> Float[np.ndarray, "k n n"]:
+    """P at some of the saves."""
+    return np.stack([observe.attention(run.system, run.xs[k], run.ts[k]) for k in saves])
 
 
 def _make(size: Size, sign: float) -> Picture:
-    draws = range(sized(size, 8, 64))
-    runs = [_run(draw, sign) for draw in draws]
-    matrices = [_attention(run) for run in runs]
-    ranks = np.array([[int(observe.rank(P)) for P in Ps] for Ps in matrices])
-    led = np.array([[int(observe.leaders(P).sum()) for P in Ps] for Ps in matrices])
-    figure = _drawn(runs[SHOWN], matrices[SHOWN], ranks[SHOWN])
+    runs = [_run(draw, sign) for draw in range(sized(size, 8, 64))]
+    shown = _attention(runs[SHOWN], range(len(TIMES)))
+    ranks, led = np.asarray(observe.rank(shown)), np.asarray(observe.leaders(shown)).sum(axis=-1)
+    last = np.concatenate([_attention(run, [-1]) for run in runs])
+    others = np.asarray(observe.rank(last))
+    figure = _drawn(runs[SHOWN], shown, ranks)
     seen = (
-        Quantity("rank of P at the end", ranks[SHOWN, -1], "≤", 2),
-        Quantity("rank of P at the start", ranks[SHOWN, 0], "≥", 5),
-        Quantity("leaders at the end", led[SHOWN, -1], "≤", 2),
-        Quantity("leaders at the end", led[SHOWN, -1], "≥", 1),
-        Quantity(
-            "share of all draws with rank P ≤ 2 at the end", np.mean(ranks[:, -1] <= 2), "≥", 0.75
-        ),
+        Quantity("rank of P at the end", ranks[-1], "≤", 2),
+        Quantity("rank of P at the start", ranks[0], "≥", 5),
+        Quantity("leaders at the end", led[-1], "≤", 2),
+        Quantity("leaders at the end", led[-1], "≥", 1),
+        Quantity("share of all draws with rank P ≤ 2 at the end", np.mean(others <= 2), "≥", 0.75),
     )
     numbers = {
         "λ₁ t": TIMES,
         "Q": runs[SHOWN].system.heads.Q,
         "V": runs[SHOWN].system.heads.V,
-        "rank of P, draw by draw": ranks,
-        "leaders, draw by draw": led,
+        "rank of P": ranks,
+        "leaders": led,
+        "rank of P at the end, draw by draw": others,
     }
     return Picture(figure, numbers, seen)
 
 
-def _drawn(run: Any, matrices: list[np.ndarray], ranks: np.ndarray) -> Figure:
+def _drawn(run: Any, matrices: np.ndarray, ranks: np.ndarray) -> Figure:
     figure = Figure(figsize=(12.0, 4.9), layout="constrained")
     above, below = figure.subplots(2, len(TIMES), height_ratios=(1.35, 1.0))
     z = np.asarray(run.xs[-1])
