@@ -99,10 +99,11 @@ def _chosen(
     """Growing coordinates with the largest and the smallest limits, and some decaying ones."""
     order = np.argsort(means)
     clear = order[values[order] >= CLEAR]
+    above, below = clear[means[clear] > 0][::-1], clear[means[clear] < 0]
     fading = np.argsort(values)
     fading = fading[values[fading] < 0]
     some = fading[np.linspace(0, len(fading) - 1, min(CURVES, len(fading))).round().astype(int)]
-    return clear[::-1][:CURVES], clear[:CURVES], some
+    return above[:CURVES], below[:CURVES], some
 
 
 RECIPE = Recipe(
