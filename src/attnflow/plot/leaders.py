@@ -30,5 +30,6 @@ def draw_leaders(
         LineCollection(list(lines), colors=shades, linewidths=WIDEST * share, zorder=1)
     )
     for points, colour, name in ((queries, QUERIES, "$Qx_i$"), (keys, KEYS, "$Kx_j$")):
-        ax.scatter(*points.T, 22, colour, edgecolors="white", linewidths=0.4, zorder=2, label=name)
+        across, up = points.T
+        ax.scatter(across, up, 22, colour, edgecolors="white", linewidths=0.4, zorder=2, label=name)
     ax.autoscale_view()

@@ -22,6 +22,6 @@ def draw_direction(
     ax: Axes, direction: Float[np.ndarray, " 2"], length: float, colour: str = PALETTE[4]
 ) -> None:
     """An arrow from the origin."""
-    tip = length * direction / np.linalg.norm(direction)
+    across, up = length * direction / np.linalg.norm(direction)
     style = {"arrowstyle": "-|>", "color": colour, "lw": 2.0, "shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", xy=tip, xytext=(0, 0), arrowprops=style, zorder=3)
+    ax.annotate("", xy=(across, up), xytext=(0, 0), arrowprops=style, zorder=3)

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
-from mpl_toolkits.mplot3d.axes3d import Axes3D
+from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
+    Line3DCollection,
+    Poly3DCollection,
+)
+from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 from scipy.spatial import ConvexHull
 
 from attnflow.plot.style import FAINT, PALETTE, colours

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ def head(Q: np.ndarray, K: np.ndarray, V: np.ndarray, O: np.ndarray) -> Head:
 
 def heads_of(model: Model, layer: int, sign: float = 1.0) -> list[Head]:
     """The heads of a layer; biases play no part."""
-    heads = model.system.heads.at(float(layer), np.dtype(float))
+    heads: Any = model.system.heads.at(float(layer), np.dtype(float))
     Q, K, V, O = (np.asarray(W) for W in (heads.Q, heads.K, heads.V, heads.O))
     return [head(Q[h], K[h], sign * V[h], O[h]) for h in range(len(V))]
 
@@ -107,7 +107,7 @@ def _drawn(heads: list[Head], good: np.ndarray, real: np.ndarray) -> Figure:
 
 def _overview(ax: Axes, good: np.ndarray, real: np.ndarray) -> None:
     """A dot for each head of each layer: full for good triples, a ring where λ₁ alone is right."""
-    layer, h = np.indices(good.shape)
+    layer, h = (np.asarray(part) for part in np.indices(good.shape))
     ax.scatter(h[~real], layer[~real], 10, FAINT, linewidths=0, label="neither")
     rings = real & ~good
     ax.scatter(h[rings], layer[rings], 40, "none", edgecolors=PALETTE[2], label=r"$\lambda_1 > 0$")
@@ -115,7 +115,14 @@ def _overview(ax: Axes, good: np.ndarray, real: np.ndarray) -> None:
     ax.set(xlabel="head", ylabel="layer", xticks=range(0, good.shape[1], 2))
     ax.set_yticks(range(len(good)), [str(k + 1) for k in range(len(good))])
     ax.set_ylim(len(good) - 0.5, -0.5)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), fontsize=8, ncols=1)
+    ax.legend(
+        loc="lower center",
+        bbox_to_anchor=(0.45, 1.0),
+        ncols=3,
+        fontsize=8,
+        handletextpad=0.0,
+        columnspacing=0.6,
+    )
 
 
 RECIPE = Recipe(

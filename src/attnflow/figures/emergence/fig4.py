@@ -35,13 +35,13 @@ def _run(draw: int, sign: float) -> Trajectory:
     return simulate(system, initial.cube(TOKENS, 2, side=2.0, key=tokens), ts, method=late())
 
 
-def _attention(run: Trajectory, saves: Sequence[int]) -> Float[np.ndarray, "k n n"]:
+def _attention(run: Any, saves: Sequence[int]) -> Float[np.ndarray, "k n n"]:
     """P at some of the saves."""
     return np.stack([observe.attention(run.system, run.xs[k], run.ts[k]) for k in saves])
 
 
 def _make(size: Size, sign: float) -> Picture:
-    runs = [_run(draw, sign) for draw in range(sized(size, 8, 64))]
+    runs: list[Any] = [_run(draw, sign) for draw in range(sized(size, 8, 64))]
     shown = _attention(runs[SHOWN], range(len(TIMES)))
     ranks, led = np.asarray(observe.rank(shown)), np.asarray(observe.leaders(shown)).sum(axis=-1)
     last = np.concatenate([_attention(run, [-1]) for run in runs])
@@ -52,7 +52,9 @@ def _make(size: Size, sign: float) -> Picture:
         Quantity("rank of P at the start", ranks[0], "≥", 5),
         Quantity("leaders at the end", led[-1], "≤", 2),
         Quantity("leaders at the end", led[-1], "≥", 1),
-        Quantity("share of all draws with rank P ≤ 2 at the end", np.mean(others <= 2), "≥", 0.75),
+        Quantity(
+            "share of all draws with rank P ≤ 2 at the end", float((others <= 2).mean()), "≥", 0.75
+        ),
     )
     numbers = {
         "λ₁ t": TIMES,

@@ -37,7 +37,8 @@ def _make(size: Size, V: Any) -> Picture:
     leaders = _leaders(found)
     lines = zs[-1, leaders]
     figure = Figure(figsize=(11.0, 4.9), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1.25, 1.0))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1.0))
+    above, below = parts
     for column, i in enumerate(SHOWN):
         ax = above.add_subplot(1, len(SHOWN), column + 1, projection="3d")
         box = box_of(zs[i])

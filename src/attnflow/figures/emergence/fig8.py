@@ -53,7 +53,7 @@ def _make(size: Size, V: Any) -> Picture:
         Quantity("dimension of the polytope", formed.dimension, "≥", 2),
         Quantity("distance to (∂K ∪ {0}) × G", formed.residual, "≤", 1e-3),
         Quantity("vertices of the polytope", len(polygon.points), "≥", 3),
-        Quantity("tokens farther than 1e-2 from every vertex", np.sum(away > 1e-2), "≤", 0),
+        Quantity("tokens farther than 1e-2 from every vertex", int((away > 1e-2).sum()), "≤", 0),
         Quantity("growth of the range of the third coordinate", height[-1] / height[0], "≥", 100),
     )
     return Picture(figure, numbers, seen)

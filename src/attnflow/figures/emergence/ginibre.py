@@ -56,8 +56,17 @@ def _spectra(d: int, count: int, tilt: float) -> np.ndarray:
 def _shares(ax: Axes, share: np.ndarray, error: np.ndarray) -> None:
     ax.axhline(GINIBRE_SHARE, color=FAINT, lw=1.0, ls="--", label="[E]: 14% for $d = 128$")
     ax.plot([2], [PLANE], "x", ms=9, color=INK, label=r"$1/(2\sqrt{2})$ for $d = 2$")
-    at = {"fmt": "o-", "ms": 4, "lw": 0.9, "capsize": 2.5, "color": PALETTE[0]}
-    ax.errorbar(DIMENSIONS, share, 2 * error, label="measured, ± 2 standard errors", **at)
+    ax.errorbar(
+        DIMENSIONS,
+        share,
+        2 * error,
+        fmt="o-",
+        ms=4,
+        lw=0.9,
+        capsize=2.5,
+        color=PALETTE[0],
+        label="measured, ± 2 standard errors",
+    )
     ax.set(xscale="log", xlabel="dimension $d$", ylim=(0, 0.5), title="share of good matrices")
     ax.set_xticks(DIMENSIONS, [str(d) for d in DIMENSIONS])
     ax.minorticks_off()

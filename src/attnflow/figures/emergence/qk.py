@@ -112,7 +112,8 @@ def _panel(ax: Axes, ending: Ending) -> None:
     corners = observe.hull(ending.zs[-1], SAME_POINT)
     if corners.dimension == 2:
         draw_hull(ax, stage, corners)
-    ax.scatter(*ending.zs[-1].T, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
+    across, up = ending.zs[-1].T
+    ax.scatter(across, up, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
     ax.plot(0, 0, "+", color=PALETTE[1], ms=7)
 
 

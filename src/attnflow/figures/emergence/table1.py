@@ -97,11 +97,21 @@ def _make(size: Size) -> Picture:
         "counts": counts,
         "residuals": {name: [one.residual for one in ones] for name, ones in found.items()},
     }
-    named = np.mean([one.predicted == name for name, ones in found.items() for one in ones])
-    agree = np.mean([one.formed == one.predicted for one in every])
+    named = np.array([one.predicted == name for name, ones in found.items() for one in ones])
+    agree = np.array([one.formed == one.predicted for one in every])
     seen = (
-        Quantity("share of draws for which the row of the table is predicted", named, "≥", 1.0),
-        Quantity("share of draws whose predicted limit is the measured one", agree, "≥", 0.9),
+        Quantity(
+            "share of draws for which the row of the table is predicted",
+            float(named.mean()),
+            "≥",
+            1.0,
+        ),
+        Quantity(
+            "share of draws whose predicted limit is the measured one",
+            float(agree.mean()),
+            "≥",
+            0.9,
+        ),
     )
     return Picture(figure, numbers, seen)
 
@@ -113,7 +123,7 @@ def _polytope(ax: Axes, run: Trajectory) -> None:
     stage.draw(ax, len(run.ts) - 1, np.zeros(TOKENS, int))
 
 
-def _hyperplanes(ax: Any, run: Trajectory) -> None:
+def _hyperplanes(ax: Any, run: Any) -> None:
     zs = np.asarray(run.xs)
     found, box = levels(np.asarray(run.system.heads.V), zs), box_of(zs[-1])
     set_space(ax, box, eye_along(found.functional, box))
@@ -122,7 +132,7 @@ def _hyperplanes(ax: Any, run: Trajectory) -> None:
     draw_space_tokens(ax, zs[-1], found.labels)
 
 
-def _subspace(ax: Axes, run: Trajectory) -> None:
+def _subspace(ax: Axes, run: Any) -> None:
     """The part of the tokens in the leading eigenspace F, where the polygon is."""
     ys = np.asarray(run.xs) @ leading_coordinates(run.system.heads.V, D).T
     corners = observe.hull(ys[-1], 1e-3)
@@ -130,7 +140,8 @@ def _subspace(ax: Axes, run: Trajectory) -> None:
         ax.plot(*ys[:, token].T, color=PALETTE[0], lw=0.6, alpha=0.5)
     for facet in corners.facets:
         ax.plot(*corners.points[list(facet)].T, color=PALETTE[1], lw=0.9, zorder=0)
-    ax.scatter(*ys[-1].T, 24, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
+    across, up = ys[-1].T
+    ax.scatter(across, up, 24, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
     ax.set_aspect("equal", adjustable="datalim")
     ax.set(xlabel="in $F$", xticks=[], yticks=[])
 
