@@ -53,7 +53,7 @@ class Ending(NamedTuple):
 
     @property
     def polytope(self) -> bool:
-        """T3.1's conclusion: tokens rest at 0 or on the boundary of a polygon, not in one point."""
+        """T3.1's conclusion, and more than one vertex: tokens rest at 0 or on the boundary of K."""
         return self.residual <= 1e-2 and self.moved <= 1e-2 and self.points >= 2
 
 
@@ -89,12 +89,17 @@ def _make(size: Size) -> Picture:
         shown = next((e for e in found if e is not None), None)
         if shown is not None:
             _panel(ax, shown)
-        ax.set_title(f"{name}\npolygon in {round(shares[name] * draws)} of {draws} runs")
-    numbers = {"t": END, "draws": draws, "share that ends at a polygon": shares}
+        ax.set_title(f"{name}\nvertices in {round(shares[name] * draws)} of {draws} runs")
+    numbers = {"t": END, "draws": draws, "share that settles at two or more vertices": shares}
     numbers |= {name: _table(found) for name, found in endings.items()}
     seen = (
-        Quantity("share at a polygon, QᵀK ≻ 0", shares["positive definite"], "≥", 0.8),
-        Quantity("share at a polygon, QᵀK ≻ 0 and a rotation", shares["with a rotation"], "≥", 0.8),
+        Quantity("share at two or more vertices, QᵀK ≻ 0", shares["positive definite"], "≥", 0.8),
+        Quantity(
+            "share at two or more vertices, QᵀK ≻ 0 and a rotation",
+            shares["with a rotation"],
+            "≥",
+            0.8,
+        ),
     )
     return Picture(figure, numbers, seen)
 
@@ -112,6 +117,8 @@ def _panel(ax: Axes, ending: Ending) -> None:
     corners = observe.hull(ending.zs[-1], SAME_POINT)
     if corners.dimension == 2:
         draw_hull(ax, stage, corners)
+    elif corners.dimension == 1:
+        ax.plot(*corners.points.T, color=PALETTE[1], lw=0.9, alpha=0.7, zorder=0.6)
     across, up = ending.zs[-1].T
     ax.scatter(across, up, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
     ax.plot(0, 0, "+", color=PALETTE[1], ms=7)
@@ -132,6 +139,6 @@ RECIPE = Recipe(
     "E-qk",
     "[E] Remark 2",
     "V = I in the plane where QᵀK ≻ 0 (first), and where it is not: how often tokens still settle "
-    "on the boundary of a polygon. Lines lead from where tokens started.",
+    "at two vertices or more. Lines lead from where tokens started.",
     _make,
 )
