@@ -5,23 +5,19 @@ from __future__ import annotations
 from attnflow.figures.emergence import (
     fig1,
     fig3,
-    fig4,
     fig6,
     fig7a,
     fig7b,
     fig8,
     fig10,
     fig13,
-    ginibre,
     qk,
-    table1,
 )
 from attnflow.figures.recipe import Recipe
 
 _ALL: tuple[Recipe, ...] = (
     fig1.RECIPE,
     fig3.RECIPE,
-    fig4.RECIPE,
     fig1.SNAPSHOTS,
     fig6.RECIPE,
     fig7a.RECIPE,
@@ -31,8 +27,6 @@ _ALL: tuple[Recipe, ...] = (
     fig3.LARGER,
     fig13.RECIPE,
     fig13.GROWING,
-    ginibre.RECIPE,
-    table1.RECIPE,
     qk.RECIPE,
 )
 
