@@ -75,11 +75,19 @@ class Ginibre(Check):
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The share of matrices whose eigenvalue of largest modulus is real and positive."""
-        eigenvalues = np.linalg.eigvals(trial.data)
-        at = np.argmax(np.abs(eigenvalues), axis=1)
-        leading = eigenvalues[np.arange(len(at)), at]
-        good = (leading.imag == 0) & (leading.real > 0)
+        good = leads_positive(np.linalg.eigvals(trial.data))
         return [Draw(trial.about, (deviation(good.mean(), GINIBRE_SHARE, len(good)),))]
+
+
+def leads_positive(eigenvalues: np.ndarray) -> np.ndarray:
+    """Whether the eigenvalue of largest modulus is real and positive, matrix by matrix.
+
+    >>> print(leads_positive(np.array([[2.0, -1.0], [1.0, -2.0]])))
+    [ True False]
+    """
+    at = np.argmax(np.abs(eigenvalues), axis=1)
+    leading = eigenvalues[np.arange(len(at)), at]
+    return (leading.imag == 0) & (leading.real > 0)
 
 
 def deviation(share: float, p: float, count: int) -> Quantity:

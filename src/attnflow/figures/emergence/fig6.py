@@ -1,0 +1,56 @@
+"""[E] Fig. 6: along the leading eigenvector tokens of the plane gather on two parallel lines."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from attnflow.figures.emergence.rescaled import levels, rescaled_run
+from attnflow.figures.recipe import Picture, Recipe, Size
+from attnflow.plot.coordinates import draw_coordinate
+from attnflow.plot.overview import stage_of
+from attnflow.plot.planar import draw_direction, draw_level
+
+V = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
+END, SHOWN = 10.0, (0, 12, 30, 60)
+"""The last time, and which of the saves are drawn."""
+
+
+def _make(size: Size, V: Any) -> Picture:
+    run = rescaled_run(V, 2, END)
+    ts, zs = np.asarray(run.ts), np.asarray(run.xs)
+    found, stage = levels(V, zs), stage_of(run)
+    figure = Figure(figsize=(13.0, 3.0), layout="constrained")
+    axes = figure.subplots(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [1.15])
+    for ax, i in zip(axes, SHOWN, strict=False):
+        stage.set(ax)
+        for level in found.levels:
+            draw_level(ax, found.functional, level)
+        stage.draw(ax, i, found.labels, size=20)
+        draw_direction(ax, found.direction, 0.45 * stage.reach)
+        ax.set_title(f"$t = {ts[i]:g}$")
+    draw_coordinate(axes[-1], ts, found.along, found.labels)
+    axes[-1].set_title(r"$\varphi_1^*(z_i(t))$")
+    numbers = {
+        "t": ts[-1],
+        "V": V,
+        "eigenvalues": np.sort(np.linalg.eigvals(V).real)[::-1],
+        "φ₁": found.direction,
+        "φ₁*": found.functional,
+        "levels": found.levels,
+        "tokens on each": np.bincount(found.labels),
+    }
+    return Picture(figure, numbers, found.seen)
+
+
+RECIPE = Recipe(
+    "E-fig6",
+    "[E] Fig. 6",
+    "V in the plane with eigenvalues 1.35 and −0.07: coordinates along φ₁ (arrow) cluster, and "
+    "tokens gather on two level sets of φ₁* (dashed). V is not symmetric, so that these are not "
+    "perpendicular to φ₁.",
+    partial(_make, V=V),
+)
