@@ -9,12 +9,13 @@ import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.animation import animate
 from attnflow.plot.overview import stage_of
-from attnflow.plot.staircases import draw_plateaus, plateaus
+from attnflow.plot.staircases import Plateau, draw_plateaus, plateaus
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.report import summarise
 from attnflow.simulate import Coarsening, Trajectory, simulate
@@ -23,6 +24,7 @@ from attnflow.theory import dirac_energy, sharp
 from attnflow.theory.checks.base import Quantity
 
 BETA, N, TOGETHER = 9.0, 32, 0.05
+CLUSTER = dirac_energy(BETA)
 FEW = 8
 """A plateau has at most so many clusters: tokens that have not moved yet are none."""
 
@@ -45,41 +47,49 @@ def _make(size: Size) -> Picture:
     up, down = _energies(attracted), _energies(repelled)
     ts = np.asarray(attracted.ts)
     counts = observe.cluster_history(attracted, TOGETHER).counts
-    all_found = [p for p in plateaus(ts, counts) if p.clusters <= FEW]
-    found = [p for p in all_found if p.clusters > 1]
-    polygon = float(observe.energy(sharp("polygon", n=N), BETA))
-    cluster = float(dirac_energy(BETA))
+    found = [p for p in plateaus(ts, counts) if p.clusters <= FEW]
     figure = Figure(figsize=(8.2, 4.9), layout="constrained")
-    below = figure.add_gridspec(2, 6, height_ratios=(1, 1.7))
-    middles = [int(np.searchsorted(ts, np.sqrt(p.begin * p.end))) for p in found][-2:]
-    labels = observe.clusters(attracted.xs[middles[0] if middles else -1], TOGETHER).labels
-    for column, i in enumerate([0, *middles, -1][:4]):
-        _tokens(figure.add_subplot(below[0, column]), attracted, i, labels)
-    for column, i in ((4, 0), (5, -1)):
-        _tokens(figure.add_subplot(below[0, column]), repelled, i, np.zeros(N, int))
-    left, right = (figure.add_subplot(below[1, part]) for part in (slice(0, 4), slice(4, 6)))
-    left.plot(ts[1:], up[1:], color=PALETTE[1])
-    draw_plateaus(left, all_found)
-    _limit(left, cluster, "one cluster")
-    right.plot(np.asarray(repelled.ts)[1:], down[1:], color=PALETTE[1])
-    _limit(right, polygon, f"regular {N}-gon")
-    for ax, name in ((left, "$V = I$"), (right, "$V = -I$")):
-        ax.set(xscale="log", xlabel=f"time $t$, {name}")
-        ax.margins(x=0)
+    grid = figure.add_gridspec(2, 6, height_ratios=(1, 1.7))
+    _moments(figure, grid, attracted, repelled, found)
+    left, right = (figure.add_subplot(grid[1, part]) for part in (slice(0, 4), slice(4, 6)))
+    _curve(left, ts, up, "$V = I$", (CLUSTER, "one cluster"))
+    draw_plateaus(left, found)
     left.set_ylabel(r"energy $E_\beta$")
+    polygon = float(observe.energy(sharp("polygon", n=N), BETA))
+    _curve(right, np.asarray(repelled.ts), down, "$V = -I$", (polygon, f"regular {N}-gon"))
     numbers = {"β": BETA, "n": N, "t": ts, "energy": up, "clusters": counts}
     numbers |= {"plateaus": found, "repelled": {"t": repelled.ts, "energy": down}}
+    several = sum(plateau.clusters > 1 for plateau in found)
     seen = (
         Quantity("least step of E_β, in units of it, V = I", _steps(up).min(), "≥", -ROUNDING),
         Quantity("largest step of E_β, in units of it, V = −I", _steps(down).max(), "≤", ROUNDING),
-        Quantity("plateaus of half a decade and more", len(found), "≥", 2),
+        Quantity("plateaus of half a decade and more", several, "≥", 2),
         Quantity("clusters at the end, V = I", counts[-1], "≤", 1),
-        Quantity("|E_β / that of one cluster − 1|", abs(up[-1] / cluster - 1), "≤", 1e-6),
-        Quantity("E_β / that of the polygon − 1, V = −I", abs(down[-1] / polygon - 1), "≤", 1e-4),
+        Quantity("|E_β / that of one cluster − 1|", abs(up[-1] / CLUSTER - 1), "≤", 1e-6),
+        Quantity("|E_β / that of the polygon − 1|, V = −I", abs(down[-1] / polygon - 1), "≤", 1e-4),
     )
     return Picture(
         figure, numbers, seen, lambda path: animate(attracted, summarise(attracted), path=path)
     )
+
+
+def _moments(
+    figure: Figure,
+    grid: GridSpec,
+    attracted: Trajectory,
+    repelled: Trajectory,
+    found: list[Plateau],
+) -> None:
+    """The tokens: at the start, on the last two plateaus and at the end; and when they repel."""
+    ts = np.asarray(attracted.ts)
+    middles = [int(np.searchsorted(ts, np.sqrt(p.begin * p.end))) for p in found if p.clusters > 1][
+        -2:
+    ]
+    labels = observe.clusters(attracted.xs[middles[0] if middles else -1], TOGETHER).labels
+    for column, i in enumerate([0, *middles, -1]):
+        _tokens(figure.add_subplot(grid[0, column]), attracted, i, labels)
+    for column, i in ((4, 0), (5, -1)):
+        _tokens(figure.add_subplot(grid[0, column]), repelled, i, np.zeros(N, int))
 
 
 def _steps(energies: Float[np.ndarray, " T"]) -> Float[np.ndarray, " S"]:
@@ -96,10 +106,21 @@ def _tokens(ax: Axes, run: Trajectory, i: int, labels: Any) -> None:
     ax.set_title(f"$t = {said}$", fontsize=10)
 
 
-def _limit(ax: Axes, value: float, name: str) -> None:
+def _curve(
+    ax: Axes,
+    ts: Float[np.ndarray, " T"],
+    energies: Float[np.ndarray, " T"],
+    name: str,
+    limit: tuple[float, str],
+) -> None:
+    """The energy against the logarithm of time, and the value that it tends to."""
+    ax.plot(ts[1:], energies[1:], color=PALETTE[1])
+    value, said = limit
     ax.axhline(value, color=FAINT, lw=0.9, ls="--", zorder=0)
-    right = ax.get_yaxis_transform()
-    ax.text(0.02, value, name, transform=right, color=FAINT, va="bottom", fontsize=9)
+    place = ax.get_yaxis_transform()
+    ax.text(0.02, value, said, transform=place, color=FAINT, va="bottom", fontsize=9)
+    ax.set(xscale="log", xlabel=f"time $t$, {name}")
+    ax.margins(x=0)
 
 
 RECIPE = Recipe(
