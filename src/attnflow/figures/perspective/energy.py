@@ -99,7 +99,7 @@ def _steps(energies: Float[np.ndarray, " T"]) -> Float[np.ndarray, " S"]:
 def _tokens(ax: Axes, run: Trajectory, i: int, labels: Any) -> None:
     stage = stage_of(run)
     stage.set(ax)
-    stage.draw(ax, i % len(run.ts), labels, size=16)
+    stage.draw(ax, i % len(run.ts), labels, size=16.0)
     t = float(run.ts[i])
     exponent = int(np.floor(np.log10(t))) if t else 0
     said = f"{t:.3g}" if exponent < 4 else rf"{t / 10**exponent:.1f}\cdot 10^{{{exponent}}}"

@@ -95,7 +95,7 @@ def _circles(row: SubFigure, beta: float, run: Trajectory, colour: str) -> None:
     stage = stage_of(run)
     for ax, i in zip(row.subplots(1, len(moments)), moments, strict=True):
         stage.set(ax)
-        stage.draw(ax, i, labels, size=18)
+        stage.draw(ax, i, labels, size=18.0)
         ax.set_title(f"$t = {float(run.ts[i]):g}$", fontsize=10)
     row.suptitle(rf"$\beta = {beta:g}$", color=colour, fontsize=11)
 

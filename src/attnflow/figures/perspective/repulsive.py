@@ -52,7 +52,7 @@ def _points(ax: Axes, one: Configuration) -> None:
     stage = Stage(one.points[None], round_=True)
     stage.set(ax)
     draw_neighbours(ax, stage, one.points)
-    stage.draw(ax, 0, np.zeros(n, int), size=22)
+    stage.draw(ax, 0, np.zeros(n, int), size=22.0)
     ax.set_title(f"{one.name or 'not sharp'}\n$n = {n}$, $d = {d}$")
 
 
