@@ -64,7 +64,7 @@ def _make(size: Size) -> Picture:
         Quantity("least step of E_β, in units of it, V = I", _steps(up).min(), "≥", -ROUNDING),
         Quantity("largest step of E_β, in units of it, V = −I", _steps(down).max(), "≤", ROUNDING),
         Quantity("plateaus of half a decade and more", several, "≥", 2),
-        Quantity("clusters at the end, V = I", counts[-1], "≤", 1),
+        Quantity("clusters at the end, V = I", int(counts[-1]), "≤", 1),
         Quantity("|E_β / that of one cluster − 1|", abs(up[-1] / CLUSTER - 1), "≤", 1e-6),
         Quantity("|E_β / that of the polygon − 1|, V = −I", abs(down[-1] / polygon - 1), "≤", 1e-4),
     )

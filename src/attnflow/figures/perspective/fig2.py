@@ -81,7 +81,7 @@ def _make(size: Size) -> Picture:
     slow = np.median(times[-1, 0]) / np.median(times[0, 0])
     seen = (
         Quantity("share of one cluster where it is proven", ended[sure].mean(), "≥", 1.0),
-        Quantity("points of the map where it is proven", sure.sum(), "≥", 20),
+        Quantity("points of the map where it is proven", int(sure.sum()), "≥", 20),
         Quantity(f"time at β = {BETAS[-1]:g} / at {BETAS[0]:g}, d = 2", slow, "≥", 100.0),
     )
     return Picture(figure, numbers, seen)
