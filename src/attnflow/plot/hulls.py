@@ -1,7 +1,9 @@
-"""Convex hulls of tokens on a stage: edges, and facets in space."""
+"""Convex hulls of tokens on a stage, and polytopes on the sphere: edges, facets in space."""
 
 from __future__ import annotations
 
+import numpy as np
+from jaxtyping import Real
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
@@ -40,3 +42,18 @@ def _edges(hull: Hull) -> list[tuple[int, int]]:
         for edge, sides in beside.items()
         if len(sides) < 2 or normals[sides[0]] @ normals[sides[1]] < 1 - FLAT
     ]
+
+
+def draw_neighbours(
+    ax: Axes, stage: Stage, x: Real[np.ndarray, "n d"], colour: str = PALETTE[1]
+) -> None:
+    """Draw the edges between nearest neighbours on the sphere, fainter on its far side.
+
+    For a sharp configuration these are the edges of a polytope.
+    """
+    cosines = x @ x.T
+    np.fill_diagonal(cosines, -1.0)
+    flat, near = stage.view(x)
+    for i, j in np.argwhere(np.triu(cosines > cosines.max() - FLAT)):
+        alpha = 0.75 if near[i] + near[j] >= 0 else 0.25
+        ax.plot(*flat[[i, j]].T, color=to_rgba(colour, alpha), lw=0.9, zorder=0.6)

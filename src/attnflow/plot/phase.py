@@ -63,8 +63,11 @@ def phase_diagram(
         image: Any = None
         for ax, cell in zip(axes.flat, cells, strict=False):
             chosen = data.isel(dict(zip(others, cell, strict=True)))
-            image = _panel(ax, chosen, variable, across, limits)
-            _overlay(ax, chosen, across, curve, counts)
+            image = draw_phase(ax, chosen, variable, across, limits)
+            if counts is not None:
+                draw_counts(ax, chosen, counts, across)
+            if curve is not None:
+                draw_curve(ax, chosen[across].values, curve)
             ax.set_title(", ".join(_said(d, chosen[d].item()) for d in others))
         for ax in axes.flat[len(cells) :]:
             ax.set_visible(False)
@@ -136,9 +139,14 @@ def _limits(values: np.ndarray) -> tuple[float, float]:
     return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
 
 
-def _panel(
-    ax: Axes, data: xarray.Dataset, variable: str, across: str, limits: tuple[float, float]
+def draw_phase(
+    ax: Axes,
+    data: xarray.Dataset,
+    variable: str,
+    across: str = "beta",
+    limits: tuple[float, float] = (0.0, 1.0),
 ) -> Any:
+    """Draw a variable over (time, `across`) and return the image, for a colour bar."""
     t, y = data["time"].values, data[across].values
     values = data[variable].transpose(across, "time").values
     low, high = limits
@@ -148,19 +156,20 @@ def _panel(
     )
 
 
-def _overlay(
-    ax: Axes, data: xarray.Dataset, across: str, curve: Curve | None, counts: str | None
-) -> None:
-    t, y = data["time"].values, data[across].values
-    if counts is not None:
-        number = data[counts].transpose(across, "time").values
-        levels = np.arange(1.5, min(6.0, np.nanmax(number)), 1.0)
-        if len(levels) and np.nanmin(number) < levels[-1]:
-            lines = ax.contour(t, y, number, levels=levels, colors=INK, linewidths=0.7)
-            ax.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=7)
-    if curve is not None:
-        times = transition_time(y, curve.n, curve.delta, curve.normalised)
-        ax.plot(times, y, color=PALETTE[1], lw=1.4)
+def draw_counts(ax: Axes, data: xarray.Dataset, counts: str, across: str = "beta") -> None:
+    """Draw the contours 1½, 2½, … of a number of clusters."""
+    number = data[counts].transpose(across, "time").values
+    levels = np.arange(1.5, min(6.0, np.nanmax(number)), 1.0)
+    if len(levels) and np.nanmin(number) < levels[-1]:
+        places = data["time"].values, data[across].values
+        lines = ax.contour(*places, number, levels=levels, colors=INK, linewidths=0.7)
+        ax.clabel(lines, fmt=lambda level: f"{level:g}", fontsize=7)
+
+
+def draw_curve(ax: Axes, beta: np.ndarray, curve: Curve) -> None:
+    """Draw the curve (6.12): the time at which γ_β = 1 − δ, for every β."""
+    times = transition_time(beta, curve.n, curve.delta, curve.normalised)
+    ax.plot(times, beta, color=PALETTE[1], lw=1.4)
 
 
 def _said(name: Any, value: Any) -> str:

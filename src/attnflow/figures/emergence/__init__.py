@@ -1,1 +1,18 @@
 """Figures of [E], *The emergence of clusters in self-attention dynamics*."""
+
+from attnflow.figures.emergence import fig1, fig3, fig6, fig7a, fig7b, fig8, fig10, fig13, qk
+
+RECIPES = (
+    fig1.RECIPE,
+    fig3.RECIPE,
+    fig1.SNAPSHOTS,
+    fig6.RECIPE,
+    fig7a.RECIPE,
+    fig7b.RECIPE,
+    fig8.RECIPE,
+    fig10.RECIPE,
+    fig3.LARGER,
+    fig13.RECIPE,
+    fig13.GROWING,
+    qk.RECIPE,
+)

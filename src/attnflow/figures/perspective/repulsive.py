@@ -1,0 +1,114 @@
+"""[P] §9.1: tokens that repel each other settle in sharp configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnflow import observe
+from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.plot.hulls import draw_neighbours
+from attnflow.plot.style import FAINT, PALETTE
+from attnflow.plot.tokens import Stage
+from attnflow.theory import Configuration, known_sharp, optimal_configuration, sharp, uniform_energy
+from attnflow.theory.checks.base import Quantity
+
+QUICK = ((12, 3, 8.0), (16, 5, 5.0))
+PAPER = (
+    (4, 3, 4.0),
+    (6, 3, 4.0),
+    *QUICK,
+    (27, 6, 6.0),
+    (56, 7, 8.0),
+    (120, 4, 16.0),
+    (240, 8, 12.0),
+)
+"""n, d and a β between the strength of the design and twice that, where energies tell apart."""
+
+
+def _make(size: Size) -> Picture:
+    rows, starts = sized(size, (QUICK, 2), (PAPER, 32))
+    found = [optimal_configuration(n, d, beta, starts=starts, seed=0) for n, d, beta in rows]
+    columns = len(found) if len(found) <= 4 else (len(found) + 1) // 2
+    figure = Figure(figsize=(2.5 * columns, 4.6 * -(-len(found) // columns)), layout="constrained")
+    parts = np.atleast_2d(figure.subfigures(-(-len(found) // columns), columns)).ravel()
+    for part, one in zip(parts, found, strict=False):
+        above, below = part.subplots(2, 1, height_ratios=(1.3, 1))
+        _points(above, one)
+        _products(below, one)
+    parts[0].axes[1].set_ylabel("pairs")
+    numbers = {
+        f"n = {n}, d = {d}": _numbers(one) for (n, d, _), one in zip(rows, found, strict=True)
+    }
+    seen = tuple(quantity for one in found for quantity in _seen(one))
+    return Picture(figure, numbers, seen)
+
+
+def _points(ax: Axes, one: Configuration) -> None:
+    n, d = one.points.shape
+    stage = Stage(one.points[None], round_=True)
+    stage.set(ax)
+    draw_neighbours(ax, stage, one.points)
+    stage.draw(ax, 0, np.zeros(n, int), size=22.0)
+    ax.set_title(f"{one.name or 'not sharp'}\n$n = {n}$, $d = {d}$")
+
+
+def _products(ax: Axes, one: Configuration) -> None:
+    """How many pairs have which inner product: found (dots), and the sharp configuration's."""
+    values, counts = observe.inner_products(_best(one))
+    ax.vlines(values, 0, counts, color=FAINT, lw=5, alpha=0.6)
+    ax.plot(*one.inner_products, "o", ms=5, color=PALETTE[0])
+    ax.set(xlim=(-1.1, 1.0), ylim=(0, 1.15 * counts.max()))
+    ax.set_xlabel(r"$\langle x_i, x_j\rangle$")
+
+
+def _best(one: Configuration) -> np.ndarray:
+    """The points of the sharp configuration with as many points in this dimension."""
+    n, d = one.points.shape
+    row = known_sharp(n, d)
+    if row is None:
+        raise RuntimeError(f"there is no sharp configuration of {n} points in R^{d}.")
+    return sharp(row.name, n=n, d=d)
+
+
+def _numbers(one: Configuration) -> dict[str, Any]:
+    return {
+        "β": one.beta,
+        "name": one.name,
+        "energy": one.energy,
+        "energy of the sharp configuration": float(observe.energy(_best(one), one.beta)),
+        "energy of the uniform measure": uniform_energy(one.beta, one.points.shape[1]),
+        "energies of all starts": one.energies,
+        "strength as a design": one.strength,
+        "starts that found it": one.hits,
+    }
+
+
+def _seen(one: Configuration) -> tuple[Quantity, ...]:
+    n, d = one.points.shape
+    best = _best(one)
+    energy = float(observe.energy(best, one.beta))
+    apart = _sorted(one.points) - _sorted(best)
+    return (
+        Quantity(f"|E_β / sharp − 1|, n = {n}, d = {d}", abs(one.energy / energy - 1), "≤", 1e-10),
+        Quantity(
+            f"inner products off the sharp ones, n = {n}, d = {d}", abs(apart).max(), "≤", 1e-6
+        ),
+    )
+
+
+def _sorted(x: np.ndarray) -> np.ndarray:
+    return np.sort((x @ x.T)[np.triu_indices(len(x), 1)])
+
+
+RECIPE = Recipe(
+    "P-repulsive",
+    "[P] §9.1",
+    "With V = −I tokens settle where E_β is least: in sharp configurations where these exist. "
+    "Nearest neighbours are joined; below, the inner products that were found (dots) on those of "
+    "the sharp configuration (bars).",
+    _make,
+)
