@@ -157,9 +157,9 @@ def _draw_coordinate(ax: Axes, ts: np.ndarray, along: Float[np.ndarray, "T n"]) 
 RECIPE = Recipe(
     "S-albert",
     "[S] trained weights",
-    "The flow with the weights of one trained head that is a good triple (of albert-xlarge-v2: head "
-    "5), from random tokens and from a sentence, seen through PCA: the leading coordinate takes at "
-    "most three values. Beside it all heads of the layer together.",
+    "The flow with the weights of one trained head that is a good triple (head 5 of "
+    "albert-xlarge-v2, or one of MiniLM), from random tokens and from a sentence, seen through "
+    "PCA: the leading coordinate takes at most three values. Beside it all heads of the layer.",
     _make,
     model=True,
 )
