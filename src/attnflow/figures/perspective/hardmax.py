@@ -102,7 +102,7 @@ def _draw_branches(ax: Axes, branches: dict[str, np.ndarray]) -> None:
         ax.plot(*path[-1], "o", color=colour, ms=6, label=name, zorder=3)
     ax.plot(*TIES[:2].T, "s", color=INK, ms=6, zorder=1)
     for (x, y), word in zip(TIES, ("$z_1$", "$z_2$", "$z_3(0)$"), strict=True):
-        ax.annotate(word, (x, y), (8, -4), textcoords="offset points")
+        ax.annotate(word, (x, y), (8, 4), textcoords="offset points")
     ax.axhline(0, color=FAINT, lw=0.5, zorder=0)
     ax.axvline(0, color=FAINT, lw=0.5, zorder=0)
     ax.set(xlim=(-1.35, 1.5), ylim=(-0.35, 1.3), title="Example 9.3: where $z_3$ may go")
