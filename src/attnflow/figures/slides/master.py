@@ -15,7 +15,7 @@ from attnflow.systems import PureAttention
 from attnflow.theory import MasterEquation
 from attnflow.theory.checks.base import Quantity
 
-SIDES = (0.5, 1.0, 2.0, 4.0)
+SIDES = (1.0, 1.5, 2.0, 3.0, 4.0)
 """Sides of the cubes of starts; scores grow with their squares."""
 
 DRAWN = 2.0
@@ -53,6 +53,8 @@ def _make(size: Size) -> Picture:
         xscale="log", yscale="log", xlabel="side of the start", ylabel=f"time to part by {PARTED:g}"
     )
     right.set_xticks(SIDES, [f"{side:g}" for side in SIDES])
+    right.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
+    right.minorticks_off()
     groups = [_groups(x) for x in (flow[-1], predicted[-1])]
     seen = (
         Quantity(
@@ -82,14 +84,12 @@ def _away(xs: np.ndarray, frozen: np.ndarray) -> Float[np.ndarray, "draws T"]:
 
 
 def _first_above(away: Float[np.ndarray, "draws T"]) -> Float[np.ndarray, " draws"]:
-    """When each draw has parted, between save times by a line; the end where it has not."""
+    """When each draw has parted, between save times by a line; NaN where it has not."""
     times = []
     for one in away:
         i = int(np.argmax(one > PARTED))
-        if i == 0:
-            times.append(TIMES[-1])
-        else:
-            times.append(np.interp(PARTED, one[i - 1 : i + 1], TIMES[i - 1 : i + 1]))
+        parted = np.interp(PARTED, one[i - 1 : i + 1], TIMES[i - 1 : i + 1]) if i else np.nan
+        times.append(parted)
     return np.array(times)
 
 

@@ -50,9 +50,12 @@ def _make(size: Size) -> Picture:
         ax.minorticks_off()
     ends = {n: found[0].mean() for n, found in by_n.items()}
     growth = -exponential_rate(np.log(numbers_n), np.array([ends[n] for n in numbers_n])).rate
+    # Who arrives at the very end had not settled.
+    latest = max(times.max() for _, found in settings for _, times in found.values())
     seen = (
         Quantity("exponent of n in the number of vertices", growth, "≤", 0.7),
         Quantity("vertices over tokens, largest n", ends[numbers_n[-1]] / numbers_n[-1], "≤", 0.5),
+        Quantity("latest arrival, in parts of the run", latest / END, "≤", 0.9),
         Quantity("vertices on the line, at most", by_d[1][0].max(), "≤", 3),
         Quantity(
             "vertices, highest dimension over lowest",
