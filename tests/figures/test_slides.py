@@ -21,7 +21,7 @@ def minilm_installed():
     "name",
     [
         "S-master",
-        "S-scaling",
+        pytest.param("S-scaling", marks=pytest.mark.slow),
         pytest.param("S-collapse", marks=MODELS),
         pytest.param("S-multihead", marks=pytest.mark.slow),
         pytest.param("S-albert", marks=[pytest.mark.slow, MODELS]),

@@ -1,4 +1,4 @@
-"""[S]: how many vertices tokens end at, and when, against their number, dimension and start."""
+"""[S]: at how many places tokens end, and when, against their number, dimension and start."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _make(size: Size) -> Picture:
     axes = figure.subplots(2, 3, sharex="col")
     settings = (("tokens $n$", by_n), ("dimension $d$", by_d), ("start", by_start))
     for column, (label, found) in enumerate(settings):
-        for row, name in enumerate(("vertices", "time to arrive")):
+        for row, name in enumerate(("places where tokens end", "time to arrive")):
             _draw(axes[row, column], found, row)
             axes[row, 0].set_ylabel(name)
         axes[1, column].set_xlabel(label)
@@ -53,19 +53,19 @@ def _make(size: Size) -> Picture:
     # Who arrives at the very end had not settled.
     latest = max(times.max() for _, found in settings for _, times in found.values())
     seen = (
-        Quantity("exponent of n in the number of vertices", growth, "≤", 0.7),
-        Quantity("vertices over tokens, largest n", ends[numbers_n[-1]] / numbers_n[-1], "≤", 0.5),
+        Quantity("exponent of n in the number of places", growth, "≤", 0.7),
+        Quantity("places over tokens, largest n", ends[numbers_n[-1]] / numbers_n[-1], "≤", 0.5),
         Quantity("latest arrival, in parts of the run", latest / END, "≤", 0.9),
-        Quantity("vertices on the line, at most", by_d[1][0].max(), "≤", 3),
+        Quantity("places on the line, at most", by_d[1][0].max(), "≤", 3),
         Quantity(
-            "vertices, highest dimension over lowest",
+            "places, highest dimension over lowest",
             by_d[most][0].mean() / by_d[1][0].mean(),
             "≥",
             2,
         ),
     )
     numbers = {
-        label: {key: {"vertices": v, "time to arrive": t} for key, (v, t) in found.items()}
+        label: {key: {"places": v, "time to arrive": t} for key, (v, t) in found.items()}
         for label, found in settings
     }
     return Picture(figure, numbers | {"exponent of n": growth}, seen)
@@ -74,7 +74,7 @@ def _make(size: Size) -> Picture:
 def _measured(
     start: str, n: int, d: int, draws: int, longest: int, most: int
 ) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, " draws"]]:
-    """Vertices and times of arrival of several draws."""
+    """Places and times of arrival of several draws."""
     x0 = np.asarray(STARTS[start](n, d, seed=n + d, batch=draws))
     wide, masses = filled(x0, longest, most)
     ts = np.linspace(0.0, END, SAVES)
@@ -98,7 +98,7 @@ def _draw(ax: Axes, found: dict[Any, tuple[np.ndarray, np.ndarray]], which: int)
 RECIPE = Recipe(
     "S-scaling",
     "[S] outlook",
-    "Rescaled attention with V = I: the number of vertices at which tokens end, and the time they "
+    "Rescaled attention with V = I: the number of places where tokens end, and the time they "
     "take, against the number of tokens, the dimension and the kind of start. Bars are two "
     "standard errors.",
     _make,
