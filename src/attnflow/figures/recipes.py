@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from attnflow.figures.emergence import fig1, fig3
-from attnflow.figures.perspective import bbgky, hardmax, meanfield, noise
 from attnflow.figures.perspective import fig1 as p_fig1
+from attnflow.figures.perspective import hardmax
 from attnflow.figures.recipe import Recipe
-from attnflow.figures.slides import albert, collapse, master, multihead, scaling
+from attnflow.figures.slides import collapse, master, scaling
 
 _ALL: tuple[Recipe, ...] = (
     fig1.RECIPE,
@@ -14,13 +14,8 @@ _ALL: tuple[Recipe, ...] = (
     fig1.SNAPSHOTS,
     fig3.LARGER,
     p_fig1.RECIPE,
-    meanfield.RECIPE,
-    bbgky.RECIPE,
-    noise.RECIPE,
     hardmax.RECIPE,
-    multihead.RECIPE,
     scaling.RECIPE,
-    albert.RECIPE,
     master.RECIPE,
     collapse.RECIPE,
 )
