@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Array, Float
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
@@ -55,7 +56,7 @@ def layers_shown(model: Model) -> tuple[int, ...]:
     return (0, 1, *range(L - 3, L + 1), *range(L + 1, L + 4), *range(2 * L - 2, 2 * L + 1))
 
 
-def _gathered(x: np.ndarray) -> tuple[float, float]:
+def _gathered(x: Float[Array, "n d"]) -> tuple[float, float]:
     """The mean overlap of pairs, and which part of them is near 1."""
     pairs = np.asarray(observe.overlaps(x))[np.triu_indices(len(x), 1)]
     return float(pairs.mean()), float(np.mean(pairs > NEAR))

@@ -28,7 +28,8 @@ def _make(size: Size) -> Picture:
     n, draws = sized(size, 12, 40), sized(size, 6, 32)
     system = PureAttention()
     x0 = np.asarray(initial.cube(n, 2, side=1.0, seed=0, batch=draws))
-    away, parted = {}, {}
+    away: dict[float, np.ndarray] = {}
+    parted: dict[float, np.ndarray] = {}
     for side in SIDES:
         xs = np.asarray(simulate(system, side * x0, TIMES, method=Fixed(0.05)).xs)
         frozen = np.array([MasterEquation(system, side * x).tokens(TIMES) for x in x0])
