@@ -1,8 +1,20 @@
 """Figures of [P], *A mathematical perspective on Transformers*."""
 
-from attnflow.figures.perspective import energy, fig2, fig3, fig4, fig6, gamma, repulsive, wendel
+from attnflow.figures.perspective import (
+    energy,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    fig6,
+    gamma,
+    hardmax,
+    repulsive,
+    wendel,
+)
 
 RECIPES = (
+    fig1.RECIPE,
     fig2.RECIPE,
     fig3.RECIPE,
     fig4.RECIPE,
@@ -11,4 +23,5 @@ RECIPES = (
     gamma.RECIPE,
     energy.RECIPE,
     repulsive.RECIPE,
+    hardmax.RECIPE,
 )

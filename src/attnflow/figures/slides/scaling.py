@@ -1,0 +1,105 @@
+"""[S]: at how many places tokens end, and when, against their number, dimension and start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from attnflow import initial
+from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.slides.vertices import arrival, filled, vertices
+from attnflow.observe import exponential_rate
+from attnflow.plot.style import PALETTE
+from attnflow.simulate import Fixed, simulate
+from attnflow.systems import RescaledAttention
+from attnflow.theory.checks.base import Quantity
+
+END, SAVES = 12.0, 61
+STARTS: dict[str, Any] = {
+    "cube": lambda n, d, **more: initial.cube(n, d, side=4.0, **more),
+    "Gaussian": lambda n, d, **more: initial.gaussian(n, d, **more),
+    "sphere": lambda n, d, **more: 2 * initial.sphere(n, d, **more),
+    "clustered": lambda n, d, **more: 2 * initial.clustered(n, d, clusters=5, spread=0.2, **more),
+}
+
+
+def _make(size: Size) -> Picture:
+    numbers_n = sized(size, (8, 16, 32, 64), (10, 20, 40, 80, 160, 320))
+    numbers_d = sized(size, (1, 2, 3, 4, 6), (1, 2, 3, 4, 6, 8, 12))
+    middle, draws = sized(size, 32, 40), sized(size, 6, 64)
+    longest = max(*numbers_n, middle)
+    most = numbers_d[-1]
+    by_n = {n: _measured("cube", n, 2, draws, longest, most) for n in numbers_n}
+    by_d = {d: _measured("cube", middle, d, draws, longest, most) for d in numbers_d}
+    by_start = {s: _measured(s, middle, 2, draws, longest, most) for s in STARTS}
+    figure = Figure(figsize=(9.6, 5.0), layout="constrained")
+    axes = figure.subplots(2, 3, sharex="col")
+    settings = (("tokens $n$", by_n), ("dimension $d$", by_d), ("start", by_start))
+    for column, (label, found) in enumerate(settings):
+        for row, name in enumerate(("places where tokens end", "time to arrive")):
+            _draw(axes[row, column], found, row)
+            axes[row, 0].set_ylabel(name)
+        axes[1, column].set_xlabel(label)
+    for ax in axes[:, 0]:
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(numbers_n, [str(n) for n in numbers_n])
+        ax.minorticks_off()
+    ends = {n: found[0].mean() for n, found in by_n.items()}
+    growth = -exponential_rate(np.log(numbers_n), np.array([ends[n] for n in numbers_n])).rate
+    # Who arrives at the very end had not settled.
+    latest = max(times.max() for _, found in settings for _, times in found.values())
+    seen = (
+        Quantity("exponent of n in the number of places", growth, "≤", 0.7),
+        Quantity("places over tokens, largest n", ends[numbers_n[-1]] / numbers_n[-1], "≤", 0.5),
+        Quantity("latest arrival, in parts of the run", latest / END, "≤", 0.9),
+        Quantity("places on the line, at most", by_d[1][0].max(), "≤", 3),
+        Quantity(
+            "places, highest dimension over lowest",
+            by_d[most][0].mean() / by_d[1][0].mean(),
+            "≥",
+            2,
+        ),
+    )
+    numbers = {
+        label: {key: {"places": v, "time to arrive": t} for key, (v, t) in found.items()}
+        for label, found in settings
+    }
+    return Picture(figure, numbers | {"exponent of n": growth}, seen)
+
+
+def _measured(
+    start: str, n: int, d: int, draws: int, longest: int, most: int
+) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, " draws"]]:
+    """Places and times of arrival of several draws."""
+    x0 = np.asarray(STARTS[start](n, d, seed=n + d, batch=draws))
+    wide, masses = filled(x0, longest, most)
+    ts = np.linspace(0.0, END, SAVES)
+    runs = simulate(RescaledAttention(), wide, ts, method=Fixed(0.1), masses=masses)
+    zs = np.asarray(runs.xs)[..., :n, :d]
+    return np.array([float(vertices(z)) for z in zs]), np.array([arrival(ts, z) for z in zs])
+
+
+def _draw(ax: Axes, found: dict[Any, tuple[np.ndarray, np.ndarray]], which: int) -> None:
+    """Means over draws with two standard errors."""
+    values = [measured[which] for measured in found.values()]
+    mean = [v.mean() for v in values]
+    error = [2 * v.std(ddof=1) / np.sqrt(len(v)) for v in values]
+    words = isinstance(next(iter(found)), str)
+    ax.errorbar(
+        list(found), mean, error, fmt="o" if words else "o-", ms=4, capsize=3, color=PALETTE[which]
+    )
+    ax.set_ylim(0, None)
+
+
+RECIPE = Recipe(
+    "S-scaling",
+    "[S] outlook",
+    "Rescaled attention with V = I: the number of places where tokens end, and the time they "
+    "take, against the number of tokens, the dimension and the kind of start. Bars are two "
+    "standard errors.",
+    _make,
+)
