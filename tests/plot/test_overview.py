@@ -71,8 +71,9 @@ def test_tokens_are_drawn_where_they_are():
 def test_pca_shows_the_widest_directions():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1, 500, 5)) * np.array([1, 9, 1, 4, 1])
-    spread = Stage(x, False).view(x[0])[0].std(axis=0)
-    assert spread == pytest.approx([9, 4], rel=0.1)
+    flat = Stage(x, False).view(x[0])[0]
+    assert flat.std(axis=0) == pytest.approx([9, 4], rel=0.1)
+    assert flat.min(axis=0) == pytest.approx(-flat.max(axis=0))  # in the middle of the picture
 
 
 def test_four_moments_from_start_to_end(run):

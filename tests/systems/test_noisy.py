@@ -217,3 +217,9 @@ def test_the_order_above_the_threshold_is_that_of_chance():
     mean, error = _mean_and_error(n * r**2)
     assert error < 0.2
     assert abs(mean - 1 / (1 - 1 / (2 * sigma))) < 3 * error
+
+
+@pytest.mark.parametrize("system", [af.SA(1.0), af.Kuramoto(1.0)])
+def test_work_is_that_of_the_system_inside(system):
+    assert af.Noisy(system, 0.5).pairs(50) == system.pairs(50)
+    assert af.Kuramoto(1.0).pairs(50) < af.SA(1.0).pairs(50)

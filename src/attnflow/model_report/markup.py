@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -52,11 +53,21 @@ def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: boo
 
 
 def with_errors(mean: np.ndarray, spread: np.ndarray) -> list[str]:
-    """Numbers along the layers, with their deviation where texts differ."""
-    several = bool(np.any(spread))
-    return [
-        f"{m:.4g} ± {s:.2g}" if several else f"{m:.4g}" for m, s in zip(mean, spread, strict=True)
-    ]
+    """Numbers along the layers, with their deviation where texts differ, to as many places.
+
+    >>> with_errors(np.array([0.24, 12.5]), np.array([0.0123, 0.0]))
+    ['0.240 ± 0.012', '12.5 ± 0']
+    """
+    if not np.any(spread):
+        return [f"{m:.4g}" for m in mean]
+    return [_with_error(m, s) for m, s in zip(mean, spread, strict=True)]
+
+
+def _with_error(m: float, s: float) -> str:
+    if s == 0:
+        return f"{m:.4g} ± 0"
+    places = max(0, 1 - math.floor(math.log10(s)))
+    return f"{m:.{places}f} ± {s:.{places}f}"
 
 
 def complex_number(value: complex) -> str:

@@ -55,7 +55,7 @@ def _about(survey: Survey) -> str:
     shared = ", which share their weights" if survey.shared else ""
     return f"{word(survey.model)} is " + escape(
         f"a model of type {survey.kind}, run through {survey.layers} layers{shared}, with "
-        f"{survey.heads} heads in each and tokens in R^{survey.d}, on {len(survey.texts)} "
+        f"{survey.heads} heads in each and tokens of {survey.d} entries, on {len(survey.texts)} "
         f"text{'s' * several} of {sizes} tokens.{bars}"
     )
 
@@ -107,7 +107,7 @@ def _depth(survey: Survey) -> str:
 
 def _clusters(survey: Survey) -> str:
     text = survey.texts[0]
-    parts = [_final_clusters(text, survey.delta)]
+    parts = [_final_clusters(text, survey.delta), _merge_tree(survey)]
     for layer in range(1, survey.layers + 1):
         found = [join for join in text.joins if join.layer == layer]
         if not found:
@@ -135,8 +135,19 @@ def _final_clusters(text: TextSurvey, delta: float) -> str:
     if not groups:
         return f"{said}</p>"
     items = "".join(f"<li>{words(text, group)} ({len(group)})</li>" for group in groups[:JOINS])
-    joined = "Below are the clusters that each layer joined."
-    return f"{said} The largest ones:</p><ul>{items}</ul><p>{joined}</p>"
+    return f"{said} The largest ones:</p><ul>{items}</ul>"
+
+
+def _merge_tree(survey: Survey) -> str:
+    figure = pictures.joining_panel(survey)
+    if figure is None:
+        return ""
+    caption = (
+        f"Tokens of the largest clusters, at most {pictures.OF_CLUSTER} of each. Lines that meet "
+        "are tokens that join, lines that leave each other are clusters that part. Below are all "
+        "joins, layer by layer."
+    )
+    return figure_of(figure, caption)
 
 
 def _attention(survey: Survey) -> str:

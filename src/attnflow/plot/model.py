@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
@@ -12,17 +13,21 @@ from matplotlib.ticker import MaxNLocator
 
 from attnflow.models.flows import Flow
 from attnflow.models.surveyed import LEVELS, Survey
+from attnflow.plot.merging import merge_tree
 from attnflow.plot.style import FAINT, INK, PALETTE, style
 from attnflow.plot.tokens import Stage
 
 PANELS = 8
 """A row of layers shows at most so many of them."""
 
+BRANCHES, OF_CLUSTER = 48, 8
+"""A merge tree shows at most so many tokens, and so many of each cluster."""
 
-def chosen_layers(count: int, most: int = PANELS) -> list[int]:
+
+def evenly(count: int, most: int) -> list[int]:
     """All of 0, …, count − 1, or some evenly spread with the first and the last.
 
-    >>> chosen_layers(3), chosen_layers(25, 4)
+    >>> evenly(3, 8), evenly(25, 4)
     ([0, 1, 2], [0, 8, 16, 24])
     """
     return sorted({round(i) for i in np.linspace(0, count - 1, min(count, most))})
@@ -31,7 +36,7 @@ def chosen_layers(count: int, most: int = PANELS) -> list[int]:
 def overlap_panels(survey: Survey) -> Figure:
     """The histogram of overlaps at some layers, [P] Fig. 1; with several texts mean and band."""
     mean, spread = survey.across("histogram")
-    layers = chosen_layers(len(mean))
+    layers = evenly(len(mean), PANELS)
     edges = np.linspace(-1, 1, mean.shape[1] + 1)
     with style():
         columns = min(4, len(layers))
@@ -98,7 +103,7 @@ def attention_panels(survey: Survey) -> Figure:
 
 def spectrum_panels(survey: Survey) -> Figure:
     """Eigenvalues of V_h of all heads, [E] Fig. 10, and below those of their sum, by layer."""
-    chosen = [survey.spectra[i] for i in chosen_layers(len(survey.spectra), 6)]
+    chosen = [survey.spectra[i] for i in evenly(len(survey.spectra), 6)]
     with style():
         figure = Figure(figsize=(max(2.1 * len(chosen), 5.0), 3.8), layout="constrained")
         axes = figure.subplots(2, len(chosen), sharex="row", sharey="row", squeeze=False)
@@ -163,7 +168,7 @@ def states_panels(survey: Survey) -> Figure:
     """Tokens of the first text in the model, as directions, in the plane of two components."""
     u = survey.states / np.linalg.norm(survey.states, axis=-1, keepdims=True)
     labels = survey.texts[0].labels
-    layers = chosen_layers(len(u), 4)
+    layers = evenly(len(u), 4)
     with style():
         figure = Figure(figsize=(2.7 * len(layers), 3.0), layout="constrained")
         stage = Stage(u, round_=u.shape[-1] <= 3)
@@ -175,6 +180,30 @@ def states_panels(survey: Survey) -> Figure:
             ax.scatter(*flat.T, 9, np.where(in_cluster, PALETTE[1], PALETTE[0]), alpha=0.7, lw=0)
             ax.set_title("start" if k == 0 else f"after layer {k}")
     return figure
+
+
+def joining_panel(survey: Survey) -> Figure | None:
+    """The merge tree of some tokens of the first text; None where no cluster has two tokens."""
+    text = survey.texts[0]
+    shown = _joining(text.labels[-1])
+    if not shown:
+        return None
+    with style():
+        figure = Figure(figsize=(9.6, 1.0 + 0.125 * len(shown)), layout="constrained")
+        ax = figure.subplots()
+        names = [text.tokens[i].replace("$", r"\$") for i in shown]
+        merge_tree(ax, text.labels[:, shown], names)
+        ax.set_xlabel("layers passed")
+    return figure
+
+
+def _joining(last: Int[np.ndarray, " n"]) -> list[int]:
+    """Tokens of the largest clusters, a few of each, in the order of the text."""
+    groups = [np.flatnonzero(last == cluster) for cluster in np.unique(last)]
+    groups = sorted((g for g in groups if len(g) > 1), key=len, reverse=True)
+    few = [g[evenly(len(g), OF_CLUSTER)] for g in groups]
+    whole = np.cumsum([len(g) for g in few]) <= BRANCHES
+    return sorted(int(i) for g, fits in zip(few, whole, strict=True) if fits for i in g)
 
 
 def _line(

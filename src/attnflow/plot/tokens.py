@@ -49,8 +49,9 @@ class Stage:
         points = self.xs.reshape(-1, self.d)
         points = points[np.isfinite(points).all(axis=1)]
         middle = points.mean(axis=0)
-        axes = np.linalg.svd(points - middle, full_matrices=False)[2]
-        return axes[:2], middle
+        axes = np.linalg.svd(points - middle, full_matrices=False)[2][:2]
+        seen = (points - middle) @ axes.T
+        return axes, middle + 0.5 * (seen.min(axis=0) + seen.max(axis=0)) @ axes
 
     def _middle(self) -> np.ndarray:
         last = self.xs[-1]

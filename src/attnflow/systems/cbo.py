@@ -116,6 +116,10 @@ class CBO(Diffusive):
         """One for each particle."""
         return n
 
+    def pairs(self, n: int) -> int:
+        """Each particle with the one point v."""
+        return n
+
     def parameters(self) -> dict[str, Any]:
         """The objective, α, λ and σ."""
         name = getattr(self.objective, "__name__", "objective")

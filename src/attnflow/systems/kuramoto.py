@@ -66,6 +66,10 @@ class Kuramoto(Oscillators):
         """n without a graph, which alone has n² entries."""
         return n if self.graph is None else n * n
 
+    def pairs(self, n: int) -> int:
+        """Without a graph each angle looks at the two sums alone."""
+        return self.scores_held(n)
+
     def parameters(self) -> dict[str, Any]:
         """The graph too, if there is one."""
         return super().parameters() | ({} if self.graph is None else {"graph": self.graph})

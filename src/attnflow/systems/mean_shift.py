@@ -112,6 +112,10 @@ class MeanShift(Map):
         """One for each token and point."""
         return n * (n if self.data is None else len(self.data))
 
+    def pairs(self, n: int) -> int:
+        """Each token with each point."""
+        return self.scores_held(n)
+
     def parameters(self) -> dict[str, Any]:
         """The bandwidth, and whatever is not its default."""
         named: dict[str, Any] = {"bandwidth": self.bandwidth}

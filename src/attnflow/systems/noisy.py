@@ -106,6 +106,10 @@ class Noisy(Diffusive):
         """As the system inside."""
         return self.system.scores_held(n)
 
+    def pairs(self, n: int) -> int:
+        """As the system inside."""
+        return self.system.pairs(n)
+
     def parameters(self) -> dict[str, Any]:
         """The system and σ."""
         return {"system": self.system, "sigma": self.sigma}

@@ -69,6 +69,10 @@ class ResNet(System):
         """None: tokens do not see each other."""
         return 0
 
+    def pairs(self, n: int) -> int:
+        """None."""
+        return 0
+
     def parameters(self) -> dict[str, Any]:
         """The weights that are not left out, and σ."""
         return self.feed_forward.parameters()

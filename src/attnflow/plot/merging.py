@@ -1,0 +1,62 @@
+"""Who joins whom: the clusters of named tokens along layers or time, as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from attnflow.plot.style import FAINT, PALETTE
+
+LEAVES = 0.9
+"""Names stand so far before the first state."""
+
+FLAT = 0.28
+"""Lines run level so far on either side of a state, and slant between."""
+
+
+def heights(labels: Int[np.ndarray, "T n"]) -> tuple[Float[np.ndarray, " n"], np.ndarray]:
+    """Where a token begins, and where it is at each state: (n,) and (T, n).
+
+    Tokens of one cluster are at one height, the mean of where they begin. Tokens are ordered by
+    their last cluster, then by that before it, and so on: where clusters only join, no lines cross.
+
+    >>> heights(np.array([[0, 1, 2], [0, 1, 0]]))
+    (array([0., 2., 1.]), array([[0. , 2. , 1. ],
+           [0.5, 2. , 0.5]]))
+    """
+    labels = np.asarray(labels)
+    begin = np.empty(labels.shape[1])
+    begin[np.lexsort(labels)] = np.arange(labels.shape[1])
+    at = np.empty(labels.shape)
+    for row, clusters in zip(at, labels, strict=True):
+        _, member = np.unique(clusters, return_inverse=True)
+        row[:] = (np.bincount(member, begin) / np.bincount(member))[member]
+    return begin, at
+
+
+def merge_tree(ax: Axes, labels: Int[np.ndarray, "T n"], names: Sequence[str]) -> None:
+    """Draw the clusters of n tokens at T states: `labels[k, i]` is that of token i at state k.
+
+    Each token has a line that begins at its name. Lines that meet are tokens that join, lines that
+    leave each other are clusters that part. Tokens that end together have one colour.
+    """
+    begin, at = heights(labels)
+    T, n = at.shape
+    states = np.arange(T, dtype=float)
+    across = np.concatenate([[-LEAVES, -LEAVES + 0.1], *np.add.outer(states, [-FLAT, FLAT])])
+    last, sizes = np.unique(labels[-1], return_counts=True)
+    together = list(last[sizes > 1])
+    for i in range(n):
+        up = np.concatenate([[begin[i], begin[i]], np.repeat(at[:, i], 2)])
+        end = labels[-1][i]
+        shared = end in together
+        colour = PALETTE[together.index(end) % len(PALETTE)] if shared else FAINT
+        ax.plot(across, up, color=colour, lw=1.1, alpha=0.8, solid_joinstyle="round")
+        ax.text(-LEAVES - 0.06, begin[i], names[i], ha="right", va="center", fontsize=7)
+    ax.set(ylim=(n - 0.3, -0.7), xlim=(-LEAVES, T - 1 + FLAT), yticks=[])
+    ax.spines["left"].set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
