@@ -22,12 +22,11 @@ def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> N
     facets = [points[list(facet)] for facet in hull.facets]
     if hull.dimension == 3:
         ax.add_collection(PolyCollection(facets, facecolors=to_rgba(colour, 0.08), zorder=0.5))
-    edges = _edges(hull)
-    lines = [points[list(edge)] for edge in edges]
+    lines = [points[list(edge)] for edge in edges(hull)]
     ax.add_collection(LineCollection(lines, colors=to_rgba(colour, 0.7), lw=0.9, zorder=0.6))
 
 
-def _edges(hull: Hull) -> list[tuple[int, int]]:
+def edges(hull: Hull) -> list[tuple[int, int]]:
     """The edges of the polytope: sides of triangles, without those inside a flat facet."""
     if hull.dimension < 3:
         return [(facet[0], facet[1]) for facet in hull.facets]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -38,25 +40,35 @@ def heights(labels: Int[np.ndarray, "T n"]) -> tuple[Float[np.ndarray, " n"], np
     return begin, at
 
 
+class Branch(NamedTuple):
+    """The line of a token in a merge tree."""
+
+    across: Float[np.ndarray, " points"]
+    up: Float[np.ndarray, " points"]
+    colour: str
+
+
+def branches(labels: Int[np.ndarray, "T n"]) -> list[Branch]:
+    """A line for each of n tokens; those that end together have one colour, others are faint."""
+    begin, at = heights(labels)
+    states = np.arange(len(at), dtype=float)
+    across = np.concatenate([[-LEAVES, -LEAVES + 0.1], *np.add.outer(states, [-FLAT, FLAT])])
+    last, sizes = np.unique(labels[-1], return_counts=True)
+    shades = dict.fromkeys(last, FAINT) | dict(zip(last[sizes > 1], itertools.cycle(PALETTE)))
+    ups = np.concatenate([[begin, begin], np.repeat(at, 2, axis=0)]).T
+    return [Branch(across, up, shades[end]) for up, end in zip(ups, labels[-1], strict=True)]
+
+
 def merge_tree(ax: Axes, labels: Int[np.ndarray, "T n"], names: Sequence[str]) -> None:
     """Draw the clusters of n tokens at T states: `labels[k, i]` is that of token i at state k.
 
     Each token has a line that begins at its name. Lines that meet are tokens that join, lines that
     leave each other are clusters that part. Tokens that end together have one colour.
     """
-    begin, at = heights(labels)
-    T, n = at.shape
-    states = np.arange(T, dtype=float)
-    across = np.concatenate([[-LEAVES, -LEAVES + 0.1], *np.add.outer(states, [-FLAT, FLAT])])
-    last, sizes = np.unique(labels[-1], return_counts=True)
-    together = list(last[sizes > 1])
-    for i in range(n):
-        up = np.concatenate([[begin[i], begin[i]], np.repeat(at[:, i], 2)])
-        end = labels[-1][i]
-        shared = end in together
-        colour = PALETTE[together.index(end) % len(PALETTE)] if shared else FAINT
-        ax.plot(across, up, color=colour, lw=1.1, alpha=0.8, solid_joinstyle="round")
-        ax.text(-LEAVES - 0.06, begin[i], names[i], ha="right", va="center", fontsize=7)
+    for branch, name in zip(branches(labels), names, strict=True):
+        ax.plot(branch.across, branch.up, color=branch.colour, lw=1.1, alpha=0.8)
+        ax.text(-LEAVES - 0.06, branch.up[0], name, ha="right", va="center", fontsize=7)
+    T, n = labels.shape
     ax.set(ylim=(n - 0.3, -0.7), xlim=(-LEAVES, T - 1 + FLAT), yticks=[])
     ax.spines["left"].set_visible(False)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

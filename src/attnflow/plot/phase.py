@@ -59,11 +59,11 @@ def phase_diagram(
     with style():
         figure = Figure(figsize=(3.1 * columns + 1.2, 2.6 * rows + 0.5), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-        limits = _limits(data[variable].values)
+        shades = limits(data[variable].values)
         image: Any = None
         for ax, cell in zip(axes.flat, cells, strict=False):
             chosen = data.isel(dict(zip(others, cell, strict=True)))
-            image = draw_phase(ax, chosen, variable, across, limits)
+            image = draw_phase(ax, chosen, variable, across, shades)
             if counts is not None:
                 draw_counts(ax, chosen, counts, across)
             if curve is not None:
@@ -131,7 +131,7 @@ def _others(data: xarray.Dataset, variable: str, across: str) -> list[Any]:
     return [d for d in dims if d not in ("time", across)]
 
 
-def _limits(values: np.ndarray) -> tuple[float, float]:
+def limits(values: np.ndarray) -> tuple[float, float]:
     """[0, 1] for fractions, and otherwise what the values span."""
     if not np.isfinite(values).any():
         raise InputError("nothing of the sweep is done yet.")
@@ -139,17 +139,24 @@ def _limits(values: np.ndarray) -> tuple[float, float]:
     return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
 
 
+def phase_values(
+    data: xarray.Dataset, variable: str, across: str = "beta"
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Times, values along `across`, and the variable at each: (T,), (B,), (B, T)."""
+    values = data[variable].transpose(across, "time").values
+    return data["time"].values, data[across].values, values
+
+
 def draw_phase(
     ax: Axes,
     data: xarray.Dataset,
     variable: str,
     across: str = "beta",
-    limits: tuple[float, float] = (0.0, 1.0),
+    shades: tuple[float, float] = (0.0, 1.0),
 ) -> Any:
     """Draw a variable over (time, `across`) and return the image, for a colour bar."""
-    t, y = data["time"].values, data[across].values
-    values = data[variable].transpose(across, "time").values
-    low, high = limits
+    t, y, values = phase_values(data, variable, across)
+    low, high = shades
     ax.set(xlim=(t[0], t[-1]), ylim=(y.min(), y.max()))
     return ax.pcolormesh(
         t, y, values, cmap="Blues", shading="nearest", rasterized=True, vmin=low, vmax=high
@@ -168,8 +175,12 @@ def draw_counts(ax: Axes, data: xarray.Dataset, counts: str, across: str = "beta
 
 def draw_curve(ax: Axes, beta: np.ndarray, curve: Curve) -> None:
     """Draw the curve (6.12): the time at which γ_β = 1 − δ, for every β."""
-    times = transition_time(beta, curve.n, curve.delta, curve.normalised)
-    ax.plot(times, beta, color=PALETTE[1], lw=1.4)
+    ax.plot(curve_times(beta, curve), beta, color=PALETTE[1], lw=1.4)
+
+
+def curve_times(beta: np.ndarray, curve: Curve) -> np.ndarray:
+    """The times of the curve (6.12), for every β."""
+    return np.asarray(transition_time(beta, curve.n, curve.delta, curve.normalised))
 
 
 def _said(name: Any, value: Any) -> str:

@@ -73,7 +73,7 @@ class Stage:
             ax.axis("off")
         if self.globe:
             ax.add_patch(Circle((0, 0), 1, facecolor="#F4F6F8", edgecolor=FAINT, lw=0.8, zorder=0))
-            for line in _graticule():
+            for line in graticule():
                 flat, near = self.view(line)
                 flat[near < 0] = np.nan
                 ax.plot(*flat.T, color="#D5DAE0", lw=0.6, zorder=0)
@@ -130,7 +130,7 @@ def _oblique() -> np.ndarray:
     return np.stack([right, np.cross(eye, right), eye])
 
 
-def _graticule() -> list[np.ndarray]:
+def graticule() -> list[np.ndarray]:
     """Circles of latitude and longitude."""
     s = np.linspace(0, 2 * np.pi, 181)
     lines = []

@@ -1,0 +1,43 @@
+"""How plots look on the screen: the colours of the printed ones, on a light or a dark page."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from attnflow.plot.style import FAINT, INK, PALETTE
+
+Theme = Literal["light", "dark"]
+
+PAPER = {"light": "#ffffff", "dark": "#16181d"}
+TEXT = {"light": INK, "dark": "#e6e6e6"}
+GRID = {"light": "#e4e7ea", "dark": "#33373e"}
+
+FONT = "STIX Two Text, STIXGeneral, Georgia, serif"
+
+
+def themed(figure: go.Figure, theme: Theme = "light") -> go.Figure:
+    """Give a figure the project's fonts and colours, in place, and return it.
+
+    >>> themed(go.Figure(), "dark").layout.paper_bgcolor
+    '#16181d'
+    """
+    axis = {
+        "gridcolor": GRID[theme],
+        "linecolor": FAINT,
+        "zerolinecolor": GRID[theme],
+        "tickcolor": FAINT,
+    }
+    figure.update_layout(
+        paper_bgcolor=PAPER[theme],
+        plot_bgcolor=PAPER[theme],
+        font={"family": FONT, "color": TEXT[theme], "size": 14},
+        colorway=list(PALETTE),
+        margin={"l": 55, "r": 15, "t": 35, "b": 45},
+        hoverlabel={"font": {"family": FONT}},
+        legend={"bgcolor": "rgba(0,0,0,0)"},
+    )
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis)
+    return figure

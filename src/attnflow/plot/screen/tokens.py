@@ -1,0 +1,154 @@
+"""Tokens that move: on the circle, the sphere, in R² and R³, or seen through PCA."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float, Int
+
+from attnflow.observe.hull import Hull
+from attnflow.plot.hulls import edges
+from attnflow.plot.screen.theme import Theme, themed
+from attnflow.plot.style import FAINT, PALETTE, colours
+from attnflow.plot.tokens import Stage, graticule
+
+RIM = {"width": 0.5, "color": "white"}
+SPACE = {"visible": False}
+
+
+def tokens(
+    ts: Float[np.ndarray, " T"],
+    xs: Float[np.ndarray, "T n d"],
+    *,
+    round_: bool,
+    labels: Int[np.ndarray, " n"] | None = None,
+    words: Sequence[str] | None = None,
+    hull: Hull | None = None,
+    theme: Theme = "light",
+) -> go.Figure:
+    """Tokens at the times ts, with their paths, a slider, and buttons to play and to pause.
+
+    `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are, above
+    through the two leading principal components of all states. `labels` give colours, `words` are
+    shown where one points, and `hull` is drawn behind tokens in R² and R³.
+
+    >>> ts, xs = np.array([0.0, 1.0]), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> figure = tokens(ts, xs, round_=True)
+    >>> [frame.name for frame in figure.frames], figure.frames[1].data[0].y
+    (['0', '1'], array([1.]))
+    """
+    xs = np.asarray(xs, float)
+    stage = Stage(xs, round_)
+    solid = stage.d == 3
+    Points: Any = go.Scatter3d if solid else go.Scatter
+    seen = xs if solid else np.array([stage.view(x)[0] for x in xs])
+    shade = colours(np.zeros(xs.shape[1], int) if labels is None else labels)
+    dots = Points(
+        **_places(seen[0]),
+        mode="markers",
+        marker={"size": 4.5 if solid else 9, "color": shade, "line": RIM},
+        text=None if words is None else list(words),
+        hoverinfo="text" if words is not None else "skip",
+        name="tokens",
+    )
+    behind = [*_outline(stage), *([] if hull is None else _hull(hull)), _paths(Points, seen)]
+    figure = go.Figure([*behind, dots])
+    last = len(behind)
+    figure.frames = [
+        go.Frame(data=[Points(**_places(x))], traces=[last], name=f"{t:.4g}")
+        for t, x in zip(ts, seen, strict=True)
+    ]
+    _window(figure, stage)
+    figure.update_layout(showlegend=False, sliders=[_slider(figure)], updatemenus=[_buttons()])
+    return themed(figure, theme)
+
+
+def _places(x: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns as coordinates."""
+    return dict(zip("xyz", x.T, strict=False))
+
+
+def _broken(lines: np.ndarray) -> np.ndarray:
+    """Many lines (m, k, d) as one, with gaps between them."""
+    gaps = np.full((len(lines), 1, lines.shape[-1]), np.nan)
+    return np.concatenate([lines, gaps], axis=1).reshape(-1, lines.shape[-1])
+
+
+def _paths(Points: Any, seen: np.ndarray) -> Any:
+    line = {"color": PALETTE[0], "width": 1}
+    path = _broken(np.swapaxes(seen, 0, 1))
+    return Points(**_places(path), mode="lines", line=line, opacity=0.25, hoverinfo="skip")
+
+
+def _outline(stage: Stage) -> list[Any]:
+    """The circle or the sphere on which tokens live."""
+    line = {"color": FAINT, "width": 1}
+    if stage.ring:
+        s = np.linspace(0, 2 * np.pi, 181)
+        return [go.Scatter(x=np.cos(s), y=np.sin(s), mode="lines", line=line, hoverinfo="skip")]
+    if stage.globe:
+        net = _places(_broken(np.array(graticule())))
+        return [go.Scatter3d(**net, mode="lines", line=line, opacity=0.35, hoverinfo="skip")]
+    return []
+
+
+def _hull(hull: Hull) -> list[Any]:
+    points = hull.points
+    line = {"color": PALETTE[1], "width": 2}
+    sides = _places(_broken(np.array([points[list(edge)] for edge in edges(hull)])))
+    if hull.dimension < 3:
+        return [go.Scatter(**sides, mode="lines", line=line, hoverinfo="skip")]
+    i, j, k = np.array(hull.facets).T
+    faces = go.Mesh3d(
+        **_places(points), i=i, j=j, k=k, color=PALETTE[1], opacity=0.12, hoverinfo="skip"
+    )
+    return [faces, go.Scatter3d(**sides, mode="lines", line=line, hoverinfo="skip")]
+
+
+def _window(figure: go.Figure, stage: Stage) -> None:
+    """Equal scales, and the same window at all times."""
+    if stage.d == 3:
+        middle = stage.centre
+        sides = {
+            name: SPACE | {"range": [middle[k] - stage.reach, middle[k] + stage.reach]}
+            for k, name in enumerate(("xaxis", "yaxis", "zaxis"))
+        }
+        eye = stage.frame[2] * 1.6
+        camera = {"eye": dict(zip("xyz", eye.tolist(), strict=True))}
+        figure.update_scenes(**sides, aspectmode="cube", camera=camera)
+        return
+    plain = stage.ring or stage.d > 3
+    reach = {"range": [-stage.reach, stage.reach], "visible": not plain}
+    figure.update_xaxes(**reach, constrain="domain")
+    figure.update_yaxes(**reach, scaleanchor="x", constrain="domain")
+
+
+def _slider(figure: go.Figure) -> dict[str, Any]:
+    now = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}}
+    steps = [
+        {"label": frame.name, "method": "animate", "args": [[frame.name], now]}
+        for frame in figure.frames
+    ]
+    return {"steps": steps, "currentvalue": {"prefix": "t = "}, "pad": {"t": 10}}
+
+
+def _buttons() -> dict[str, Any]:
+    play = {"fromcurrent": True, "frame": {"duration": 40, "redraw": True}}
+    pause = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}}
+    return {
+        "type": "buttons",
+        "direction": "left",
+        "showactive": False,
+        "x": 0,
+        "y": 0,
+        "xanchor": "right",
+        "yanchor": "top",
+        "pad": {"t": 30, "r": 10},
+        "buttons": [
+            {"label": "▶", "method": "animate", "args": [None, play]},
+            {"label": "❚❚", "method": "animate", "args": [[None], pause]},
+        ],
+    }
