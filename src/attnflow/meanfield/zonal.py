@@ -12,11 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float, Num, Real
 from scipy import special
 
-from attnflow.checks import as_floats, is_traced, require_count
+from attnflow.checks import as_floats, require_count
 from attnflow.errors import InputError
-from attnflow.meanfield.circle import refuse_masses
-from attnflow.meanfield.fields import sphere_limit_of
-from attnflow.spaces import Euclidean, Space
+from attnflow.meanfield.fields import AttentionField, sphere_field
+from attnflow.meanfield.measures import ModeSystem, require_modes
+from attnflow.spaces import Euclidean
 from attnflow.systems import System
 
 
@@ -25,18 +25,11 @@ class GegenbauerModes(Euclidean):
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """X itself, if it can be the coefficients of a probability measure."""
-        if x.shape[-1] != 1 or x.shape[-2] < 2:
-            raise InputError(
-                f"x0 must have shape (M + 1, 1), the Gegenbauer modes 0 … M, but its shape is "
-                f"{x.shape}: meanfield.zonal_modes(fn, d, M) makes them."
-            )
-        tolerance = 1e-4 if x.dtype == np.float32 else 1e-6
-        if not is_traced(x) and np.abs(np.asarray(x[..., 0, 0]) - 1).max() > tolerance:
-            raise InputError("x0 must begin with the mode 0 of a probability measure, which is 1.")
+        require_modes(x, 1, "the Gegenbauer modes", "meanfield.zonal_modes(fn, d, M)")
         return x
 
 
-class ZonalModes(System):
+class ZonalModes(ModeSystem):
     """The many-token limit of SA or USA on S^{d−1} for measures of one angle, [P](3.2)–(3.8).
 
     A measure that is symmetric about an axis e stays so. It has a density f(u), u = <x, e>, with
@@ -63,23 +56,20 @@ class ZonalModes(System):
     equation: ClassVar[str] = "∂_t μ + div(X[μ] μ) = σ Δμ, μ zonal on S^{d−1}"
     source: ClassVar[str] = "[P](3.2)–(3.4), (3.8)"
 
-    system: System
     d: int = eqx.field(static=True)
-    space: Space
 
     def __init__(self, system: System, d: int):
-        sphere_limit_of(system)
-        self.system = system
+        super().__init__(GegenbauerModes(), system)
         self.d = require_count(d, "d", least=2)
-        self.space = GegenbauerModes()
 
-    def velocity(
-        self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
-    ) -> Float[Array, "n d"]:
+    @property
+    def field(self) -> AttentionField:
+        """X[μ]."""
+        return sphere_field(self.system)
+
+    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`b_k'`."""
-        refuse_masses(masses)
-        b = as_floats(x)[:, 0]
-        field, sigma = sphere_limit_of(self.system)
+        b, field, sigma = as_floats(x)[:, 0], self.field, self.sigma
         nodes = _nodes(len(b), self.d).astype(b.dtype)
         total, pull = self._kernel(nodes, len(b))
         pulled = (nodes.q_tilt @ (pull * b)) / nodes.across
@@ -94,8 +84,7 @@ class ZonalModes(System):
 
         The second, for k > 0, is integrated by parts, so that β = 0 is no exception.
         """
-        field, _ = sphere_limit_of(self.system)
-        weighed = nodes.w * field.weight(nodes.u)
+        weighed = nodes.w * self.field.weight(nodes.u)
         at_pole = jnp.asarray(_poles(count, self.d), nodes.u.dtype)
         laplace = jnp.maximum(nodes.laplace, 1)
         return weighed @ nodes.q / at_pole, weighed @ nodes.q_tilt / (at_pole * laplace)
@@ -115,18 +104,9 @@ class ZonalModes(System):
         b = as_floats(x)[:, 0]
         nodes = _nodes(len(b), self.d).astype(b.dtype)
         total, pull = self._kernel(nodes, len(b))
-        beta = sphere_limit_of(self.system)[0].beta.astype(b.dtype)
+        beta = self.field.beta.astype(b.dtype)
         constant = jnp.where(beta == 0, 0, total[0] / jnp.where(beta == 0, 1, beta))
         return jnp.exp(beta) * (constant + jnp.sum((pull * b**2)[1:])) / 2
-
-    def mass(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
-        """b_0, which stays 1."""
-        return as_floats(x)[0, 0]
-
-    def tail(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
-        """The largest |b_k| in the last quarter of the modes: what is left out is smaller still."""
-        b = as_floats(x)[:, 0]
-        return jnp.max(jnp.abs(b[-max(1, len(b) // 4) :]))
 
     def scores_held(self, n: int) -> int:
         """Two polynomials of each mode at each node."""
@@ -138,7 +118,7 @@ class ZonalModes(System):
 
     def parameters(self) -> dict[str, Any]:
         """The system of the tokens and d."""
-        return {"system": self.system, "d": self.d}
+        return super().parameters() | {"d": self.d}
 
 
 def zonal_modes(fn: Callable[..., Any], d: int, M: int) -> Float[Array, "M1 1"]:
