@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Num, Real
 from scipy import special
 
+from attnflow.attention.harmonics import counts, gegenbauer
 from attnflow.checks import as_floats, require_count
 from attnflow.errors import InputError
 from attnflow.meanfield.fields import AttentionField, sphere_field
@@ -92,12 +94,8 @@ class ZonalModes(ModeSystem):
     def density(self, x: Num[Array, "n d"], u: Real[Array, " m"]) -> Float[Array, " m"]:
         """F at `u = <x, e>`: the density with respect to the uniform measure, whose own is 1."""
         b = as_floats(x)[:, 0]
-        u = jnp.asarray(u, b.dtype)
-        before, now, value = jnp.zeros_like(u), jnp.ones_like(u), jnp.zeros_like(u)
-        for k, at_pole in enumerate(_poles(len(b), self.d)):
-            value = value + b[k] * at_pole * now
-            before, now = now, _next_polynomial(k, self.d, u, now, before)
-        return value
+        P = jnp.stack(list(islice(gegenbauer(jnp.asarray(u, b.dtype), self.d), len(b))), axis=1)
+        return P @ (b * jnp.asarray(_poles(len(b), self.d), b.dtype))
 
     def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """E_β of the measure, with the same constant as `observe.energy`."""
@@ -159,10 +157,7 @@ def _count(count: int) -> int:
 @functools.cache
 def _nodes(count: int, d: int) -> Nodes:
     u, w = special.roots_jacobi(_count(count), (d - 3) / 2, (d - 3) / 2)
-    values = [np.ones_like(u), u]
-    for k in range(1, count):
-        values.append(_next_polynomial(k, d, u, values[k], values[k - 1]))
-    P = np.stack(values[:count], axis=1)
+    P = np.stack(list(islice(gegenbauer(u, d), count)), axis=1)
     degrees = np.arange(count)
     before = np.concatenate([np.zeros((len(u), 1)), P[:, :-1]], axis=1)
     poles = _poles(count, d)
@@ -170,19 +165,6 @@ def _nodes(count: int, d: int) -> Nodes:
     return Nodes(u, w / w.sum(), poles * P, tilt, 1 - u**2, degrees * (degrees + d - 2.0))
 
 
-def _next_polynomial(k: int, d: int, u: Any, now: Any, before: Any) -> Any:
-    """Gegenbauer's P_{k+1}, with P(1) = 1, from P_k and P_{k−1}."""
-    if k == 0:
-        return u
-    return ((2 * k + d - 2) * u * now - k * before) / (k + d - 2)
-
-
-@functools.cache
 def _poles(count: int, d: int) -> Float[np.ndarray, " k"]:
     """q_k(1): the root of the number of harmonics of degree k."""
-    k = np.arange(1, count, dtype=float)
-    if d == 2:
-        steps = np.where(k == 1, 2.0, 1.0)
-    else:
-        steps = (2 * k + d - 2) * (k + d - 3) / (k * (2 * k + d - 4))
-    return np.sqrt(np.concatenate([[1.0], np.cumprod(steps)]))
+    return np.sqrt(counts(count, d))
