@@ -27,7 +27,7 @@ class Densities(Euclidean):
     """
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """Y itself if it is nowhere negative, else its positive part with the mass of y."""
+        """The density y if it is nowhere negative, else its positive part with the mass of y."""
         positive = jnp.maximum(y, 0)
         short = jnp.any(y < 0, axis=-2, keepdims=True)
         kept = y.sum(axis=-2, keepdims=True) / positive.sum(axis=-2, keepdims=True)

@@ -21,7 +21,7 @@ class FourierModes(Euclidean):
     """Measures on the circle as their first Fourier coefficients, `(M + 1, 2)`; c_0 is 1."""
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """X itself, if it can be the coefficients of a probability measure."""
+        """The start x itself, if it can be the coefficients of a probability measure."""
         parts = "the real and imaginary parts of the modes"
         require_modes(x, 2, parts, "meanfield.modes(rho, M)")
         if not is_traced(x) and (most := np.hypot(x[..., 0], x[..., 1]).max()) > 1 + tolerance(x):

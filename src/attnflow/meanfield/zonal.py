@@ -26,7 +26,7 @@ class GegenbauerModes(Euclidean):
     """Zonal measures as their first coefficients `(M + 1, 1)`; b_0 is 1."""
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """X itself, if it can be the coefficients of a probability measure."""
+        """The start x itself, if it can be the coefficients of a probability measure."""
         require_modes(x, 1, "the Gegenbauer modes", "meanfield.zonal_modes(fn, d, M)")
         return x
 
@@ -92,7 +92,7 @@ class ZonalModes(ModeSystem):
         return weighed @ nodes.q / at_pole, weighed @ nodes.q_tilt / (at_pole * laplace)
 
     def density(self, x: Num[Array, "n d"], u: Real[Array, " m"]) -> Float[Array, " m"]:
-        """F at `u = <x, e>`: the density with respect to the uniform measure, whose own is 1."""
+        """The density f at `u = <x, e>` with respect to the uniform measure, whose own is 1."""
         b = as_floats(x)[:, 0]
         P = jnp.stack(list(islice(gegenbauer(jnp.asarray(u, b.dtype), self.d), len(b))), axis=1)
         return P @ (b * jnp.asarray(_poles(len(b), self.d), b.dtype))
