@@ -26,7 +26,6 @@ Result = dict[str, np.ndarray] | BaseException
 RETRIES = 2
 """So often a task that raised an error is tried again on a cluster, where a machine may be bad."""
 
-
 GLANCE = 0.5
 """Seconds after which it is looked whether Ctrl-C was pressed."""
 
