@@ -2,10 +2,13 @@ import jax
 import jaxtyping
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import attnflow  # noqa: F401
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+# Threads of BLAS spin while they wait: on busy cores a small matrix costs 40 times as much.
+threadpool_limits(1, "blas")
 
 
 @pytest.fixture
