@@ -140,7 +140,7 @@ def orthogonal(
 
 
 def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
-    """N equally spaced tokens on the unit circle: an unstable equilibrium of SA.
+    """Equally spaced tokens on the unit circle, n of them: an unstable equilibrium of SA.
 
     >>> print(circle(4).round(12) + 0.0)
     [[ 1.  0.]

@@ -74,11 +74,11 @@ class Euclidean(Space):
     """
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """V itself."""
+        """The vector v itself."""
         return v
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """Y itself."""
+        """The point y itself."""
         return y
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
@@ -99,7 +99,7 @@ class Sphere(Space):
         return v - inner(x, v) * x / inner(x, x)
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """Y / |y|."""
+        """The rows of y over their norms."""
         return unit_rows(y)
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
@@ -137,12 +137,12 @@ class Ellipsoid(Space):
         return x / self.D.astype(x.dtype)
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """V minus its part along the normal D⁻²x."""
+        """The part of v across the normal D⁻²x."""
         normal = self._inverse(self._inverse(x))
         return v - inner(normal, v) * normal / inner(normal, normal)
 
     def retract(self, y: Real[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """Y / |D⁻¹y|."""
+        """The rows of y over |D⁻¹y|."""
         y = as_floats(y)
         inside = self._inverse(y)
         return y / jnp.sqrt(inner(inside, inside))
@@ -172,11 +172,11 @@ class Circle(Space):
     """
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """V itself."""
+        """The vector v itself."""
         return v
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """Y itself."""
+        """The point y itself."""
         return y
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
@@ -185,7 +185,7 @@ class Circle(Space):
         return 2 * jnp.arctan2(jnp.abs(jnp.sin(half)), jnp.abs(jnp.cos(half)))
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """X itself, if every token is a single angle."""
+        """The start x itself, if every token is a single angle."""
         require_angles(x, "x0")
         return x
 

@@ -1,4 +1,5 @@
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -121,3 +122,22 @@ def test_reach_is_where_the_rest_becomes_visible(d, precision):
         for factor, above in ((0.97, False), (1.03, True)):
             _, rest = harmonics.coefficients(jnp.array(factor * beta), size, d)
             assert (rest > precision) == above
+
+
+@pytest.mark.parametrize("xp", [np, jnp])
+@pytest.mark.parametrize("d", [2, 3, 4, 7])
+def test_harmonics_of_one_angle_are_gegenbauer_polynomials(d, xp):
+    u = np.linspace(-1, 1, 11)
+    for k, got in zip(range(9), harmonics.gegenbauer(xp.asarray(u), d), strict=False):
+        want = np.cos(k * np.arccos(u)) if d == 2 else special.gegenbauer(k, d / 2 - 1)(u)
+        np.testing.assert_allclose(got, want / want[-1], atol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 24])
+def test_harmonics_are_as_many_as_polynomials_less_those_two_degrees_below(d):
+    """Homogeneous polynomials of degree l are harmonics plus |x|² times those of degree l − 2."""
+    known = [
+        math.comb(l + d - 1, d - 1) - (math.comb(l + d - 3, d - 1) if l > 1 else 0)
+        for l in range(12)
+    ]
+    assert harmonics.counts(12, d).tolist() == known

@@ -2,12 +2,10 @@ import itertools
 
 import numpy as np
 import pytest
-from scipy.special import gegenbauer
 
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.observe import design_strength, inner_products
-from attnflow.observe.designs import _gegenbauer
 
 phi = (1 + np.sqrt(5)) / 2
 
@@ -80,14 +78,6 @@ def test_strengths_of_known_designs(name, rng):
     assert design_strength(x) == strength
     O = np.linalg.qr(rng.normal(size=(x.shape[1],) * 2))[0]
     assert design_strength(x[rng.permutation(n)] @ O) == strength
-
-
-@pytest.mark.parametrize("d", [2, 3, 4, 7])
-def test_the_polynomials_are_gegenbauers(d):
-    s = np.linspace(-1, 1, 11)
-    for k, got in enumerate(_gegenbauer(s, d, 8), start=1):
-        want = np.cos(k * np.arccos(s)) if d == 2 else gegenbauer(k, d / 2 - 1)(s)
-        np.testing.assert_allclose(got, want / want[-1], atol=1e-12)
 
 
 def test_a_design_averages_polynomials(rng):

@@ -1,4 +1,5 @@
 import signal
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -114,4 +115,11 @@ def test_nobody_answers():
 
 def test_an_address_that_is_none():
     with pytest.raises(InputError, match="scheduler"), engine(None, "what://ever"):
+        pass
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    said = r'workers need Dask, which is not installed: pip install "attnflow\[sweep\]"'
+    with pytest.raises(InputError, match=said), engine(workers=1, scheduler=None):
         pass

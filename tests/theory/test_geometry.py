@@ -10,7 +10,9 @@ from attnflow.errors import InputError
 from attnflow.theory import limit_geometry
 from attnflow.theory.hypotheses import stability_radius
 
-DRAWS = 1000
+DRAWS = 500
+SIZES = (1, 2, 3, 5, 8, 16)
+"""Dimensions of the draws: few, as every new shape of weights is compiled once."""
 
 
 def basis(rng, d, condition=10.0):
@@ -119,7 +121,7 @@ def test_every_row_is_recognised(kind):
     draw, theorem = ROWS[kind]
     rng = np.random.default_rng(0)
     for i in range(DRAWS):
-        found = limit_geometry(*draw(rng, int(rng.integers(1, 17))))
+        found = limit_geometry(*draw(rng, int(rng.choice(SIZES))))
         assert (found.kind, found.theorem) == (kind, theorem), (i, found)
 
 
@@ -281,8 +283,8 @@ NEAR_MISSES = [
 @pytest.mark.parametrize("draw", NEAR_MISSES, ids=lambda draw: draw.__name__)
 def test_no_row_is_claimed_that_does_not_apply(draw):
     rng = np.random.default_rng(1)
-    for i in range(1 + DRAWS // len(NEAR_MISSES)):
-        found = limit_geometry(*draw(rng, int(rng.integers(1, 17))))
+    for i in range(50):
+        found = limit_geometry(*draw(rng, int(rng.choice(SIZES))))
         assert (found.kind, found.theorem) == ("none proven", None), (i, found)
         assert found.why.startswith("No row of Table 1 is proven to apply")
 
@@ -423,15 +425,23 @@ def test_the_stability_radius_is_a_lower_bound(size, rng):
 
 @pytest.mark.slow
 def test_one_in_seven_of_ginibre_is_good():
-    """[E] §4: about 14% of real Ginibre matrices with d = 128."""
+    """[E] §4: about 14% with d = 128, those whose leading eigenvalue is real and positive.
+
+    V and −V are equally likely, so that half of the real ones are positive: counting all of them
+    needs fewer draws.
+    """
     rng = np.random.default_rng(6)
-    draws = 10_000
-    good = sum(
-        limit_geometry(V=rng.normal(size=(128, 128))).kind == "hyperplanes" for _ in range(draws)
-    )
-    fraction, sigma = good / draws, np.sqrt(0.14 * 0.86 / draws)
-    print(f"\n{fraction:.4f} of {draws} Ginibre matrices are good")
-    assert abs(fraction - 0.14) < 4 * sigma
+    draws, real = 600, 0
+    for _ in range(draws):
+        V = rng.normal(size=(128, 128))
+        values = np.linalg.eigvals(V)
+        leading = values[np.argmax(np.abs(values))]
+        good = leading.imag == 0 and leading.real > 0
+        assert (limit_geometry(V=V).kind == "hyperplanes") == good
+        real += leading.imag == 0
+    fraction, sigma = real / draws / 2, np.sqrt(0.28 * 0.72 / draws) / 2
+    print(f"\n{fraction:.4f} ± {sigma:.4f} of Ginibre matrices are good")
+    assert abs(fraction - 0.14) < 3 * sigma
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -44,15 +45,44 @@ def coefficients(
 
     _, ratios = jax.lax.scan(ratio, jnp.zeros_like(beta), l, reverse=True)
     a = jnp.concatenate([jnp.ones(1, beta.dtype), jnp.cumprod(ratios)])
-    counts = jnp.asarray(_counts(2 * degree, d), beta.dtype)
-    a = a / jnp.sum(counts * a)
-    return a[:degree], jnp.sum((counts * a)[degree:])
+    N = jnp.asarray(counts(2 * degree, d), beta.dtype)
+    a = a / jnp.sum(N * a)
+    return a[:degree], jnp.sum((N * a)[degree:])
 
 
-def _counts(degree: int, d: int) -> np.ndarray:
-    """N_l: the number of harmonics of each degree on the circle (d = 2) or S² (d = 3)."""
-    l = np.arange(degree)
-    return np.where(l == 0, 1, 2) if d == 2 else 2 * l + 1
+def count_ratios(degree: int, d: int) -> Float[np.ndarray, " l"]:
+    """N_l / N_{l−1} for 0 < l < degree, where N_l harmonics on the sphere of R^d have degree l.
+
+    >>> print(count_ratios(4, 2))
+    [2. 1. 1.]
+    """
+    l = np.arange(1, degree, dtype=float)
+    if d == 2:
+        return np.where(l == 1, 2.0, 1.0)
+    return (2 * l + d - 2) * (l + d - 3) / (l * (2 * l + d - 4))
+
+
+def counts(degree: int, d: int) -> Float[np.ndarray, " l"]:
+    """N_l for l < degree.
+
+    >>> print(counts(4, 3))
+    [1. 3. 5. 7.]
+    """
+    return np.rint(np.cumprod(np.concatenate([[1.0], count_ratios(degree, d)])))
+
+
+def gegenbauer(u: Any, d: int) -> Iterator[Any]:
+    """C_k(u) / C_k(1) of index d/2 − 1 for k = 0, 1, …: the harmonics on S^{d−1} of one angle.
+
+    By their recurrence, for arrays of NumPy and of JAX; at d = 2 they are cos kθ, u = cos θ.
+
+    >>> print(*itertools.islice(gegenbauer(0.5, 2), 4))
+    1.0 0.5 -0.5 -1.0
+    """
+    now, after = 1 + 0 * u, u
+    for k in itertools.count(1):
+        yield now
+        now, after = after, ((2 * k + d - 2) * u * after - k * now) / (k + d - 2)
 
 
 @functools.cache
@@ -70,7 +100,7 @@ def reach(degree: int, d: int, precision: float) -> float:
             a = special.ive(l, beta)
         else:
             a = np.sqrt(np.pi / (2 * beta)) * special.ive(l + 0.5, beta)
-        return float(np.log(np.sum((_counts(len(l), d) * a)[degree:]) + 1e-300)) - np.log(precision)
+        return float(np.log(np.sum((counts(len(l), d) * a)[degree:]) + 1e-300)) - np.log(precision)
 
     return float(np.exp(optimize.brentq(excess, np.log(1e-9), np.log(degree**2))))
 

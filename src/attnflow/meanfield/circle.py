@@ -10,9 +10,9 @@ from jaxtyping import Array, Float, Num
 
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
-from attnflow.meanfield.fields import AttentionField, limit_of
+from attnflow.meanfield.measures import MeasureSystem, tolerance
 from attnflow.meanfield.volumes import continuity_rate, positive_step
-from attnflow.spaces import Euclidean, Space
+from attnflow.spaces import Euclidean
 from attnflow.systems import System
 
 FEWEST = 4
@@ -27,7 +27,7 @@ class Densities(Euclidean):
     """
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """Y itself if it is nowhere negative, else its positive part with the mass of y."""
+        """The density y if it is nowhere negative, else its positive part with the mass of y."""
         positive = jnp.maximum(y, 0)
         short = jnp.any(y < 0, axis=-2, keepdims=True)
         kept = y.sum(axis=-2, keepdims=True) / positive.sum(axis=-2, keepdims=True)
@@ -45,7 +45,7 @@ class Densities(Euclidean):
             if bool((x < 0).any()):
                 raise InputError(f"x0 must not be negative, but its least entry is {x.min():g}.")
             off = np.abs(np.asarray(masses) - 1).max()
-            if off > (1e-4 if x.dtype == np.float32 else 1e-6):
+            if off > tolerance(x):
                 raise InputError(
                     f"x0 must have mass 1, the mean of its entries times 2π, but that is off by "
                     f"{off:g}: divide x0 by it."
@@ -53,7 +53,7 @@ class Densities(Euclidean):
         return x / masses
 
 
-class CircleDensity(System):
+class CircleDensity(MeasureSystem):
     """The many-token limit of a system on the circle, in finite volumes, [P](3.2)–(3.4), (3.8).
 
         ∂_t ρ + ∂_θ (X[ρ] ρ) = σ ∂_θ² ρ
@@ -82,22 +82,13 @@ class CircleDensity(System):
     equation: ClassVar[str] = "∂_t ρ + ∂_θ(X[ρ] ρ) = σ ∂_θ² ρ"
     source: ClassVar[str] = "[P](3.2)–(3.4), (3.8)"
 
-    system: System
-    space: Space
-
     def __init__(self, system: System):
-        limit_of(system)
-        self.system = system
-        self.space = Densities()
+        super().__init__(Densities(), system)
 
-    def velocity(
-        self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
-    ) -> Float[Array, "n d"]:
+    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`∂_t ρ` of every cell."""
-        refuse_masses(masses)
         rho = as_floats(x)[:, 0]
-        sigma = limit_of(self.system)[1]
-        return continuity_rate(rho, self.speeds(x), _width(x), sigma)[:, None]
+        return continuity_rate(rho, self.speeds(x), _width(x), self.sigma)[:, None]
 
     def speeds(self, x: Num[Array, "n d"]) -> Float[Array, " n"]:
         """X[ρ] at the left edge of every cell."""
@@ -109,17 +100,16 @@ class CircleDensity(System):
         def correlate(kernel: Float[Array, " P"]) -> Float[Array, " P"]:
             return jnp.fft.irfft(spectrum * jnp.conj(jnp.fft.rfft(kernel)), n)
 
-        return limit_of(self.system)[0].speeds(phi, width, correlate)
+        return self.field.speeds(phi, width, correlate)
 
     def positive_step(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """The longest step of `Fixed(dt, "heun")` from x that keeps ρ ≥ 0 by itself."""
-        return positive_step(self.speeds(x), _width(x), limit_of(self.system)[1])
+        return positive_step(self.speeds(x), _width(x), self.sigma)
 
     def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """E_β of the cells: `observe.energy` of their centres with their masses, in O(N log N)."""
-        beta = require_beta(self.system)
         rho, width = as_floats(x)[:, 0], _width(x)
-        beta = beta.astype(rho.dtype)
+        beta = self.attention.beta.astype(rho.dtype)
         cosine = jnp.cos(width * jnp.arange(len(rho), dtype=rho.dtype))
         safe = jnp.where(beta == 0, 1, beta)
         kernel = jnp.where(beta == 0, cosine, jnp.exp(beta * cosine) / safe)
@@ -144,24 +134,6 @@ class CircleDensity(System):
         """n log n, by Fourier's transform."""
         return n * n.bit_length()
 
-    def parameters(self) -> dict[str, Any]:
-        """The system of the tokens."""
-        return {"system": self.system}
-
 
 def _width(x: Any) -> float:
     return 2 * float(np.pi) / x.shape[-2]
-
-
-def refuse_masses(masses: Any) -> None:
-    """A measure needs no masses: it is one."""
-    if masses is not None:
-        raise InputError("masses: a density has no tokens that could have masses: leave them out.")
-
-
-def require_beta(system: System) -> Float[Array, ""]:
-    """The β of an attention system; others have no energy E_β."""
-    field = limit_of(system)[0]
-    if not isinstance(field, AttentionField):
-        raise InputError(f"energy: E_β belongs to attention, not to {system!r}.")
-    return field.beta

@@ -95,7 +95,7 @@ def mean_field_run(
 def draw(
     rho: Real[ArrayLike, "N 1"], n: int, *, seed: int | None = None, key: AnyKey | None = None
 ) -> Float[Array, "n 2"]:
-    """N independent tokens on the circle with a density that is constant on each of its cells.
+    """Independent tokens on the circle, n of them, with a density that is constant on each cell.
 
     >>> print(draw(np.array([[0.0], [1.0], [0.0], [0.0]]), 100, seed=0).max(axis=0) <= 0)
     [ True False]

@@ -108,24 +108,17 @@ def mean_pull(phi: Float[Array, " P"], width: Any, beta: Float[Array, ""]) -> Fl
     return jnp.exp(beta * (ahead - 1)) * grown / width
 
 
-def limit_of(system: Any) -> tuple[Field, Float[Array, ""] | None]:
-    """The field of many tokens of a system on the circle, and the σ of its noise if it has any."""
+def circle_field(system: Any) -> Field:
+    """The field of many tokens of a system on the circle; noise is none of its business."""
     if isinstance(system, Noisy):
-        return limit_of(system.system)[0], system.sigma
+        return circle_field(system.system)
     if isinstance(system, (AngularSA, AngularUSA)):
-        return AttentionField(system.beta, None, isinstance(system, AngularSA)), None
+        return AttentionField(system.beta, None, isinstance(system, AngularSA))
     if isinstance(system, CircleCoupling):
-        return CouplingField(system.h, system.K, _one_frequency(system)), None
+        return CouplingField(system.h, system.K, _one_frequency(system))
     if isinstance(system, Kuramoto) and system.graph is None:
-        return CouplingField(jnp.sin, system.K, _one_frequency(system)), None
-    return _attention(system), None
-
-
-def sphere_limit_of(system: Any) -> tuple[AttentionField, Float[Array, ""] | None]:
-    """The field of many tokens of SA or USA on a sphere, and the σ of their noise."""
-    if isinstance(system, Noisy):
-        return sphere_limit_of(system.system)[0], system.sigma
-    return _attention(system), None
+        return CouplingField(jnp.sin, system.K, _one_frequency(system))
+    return sphere_field(system)
 
 
 def _one_frequency(system: CircleCoupling | Kuramoto) -> Float[Array, ""] | None:
@@ -137,7 +130,10 @@ def _one_frequency(system: CircleCoupling | Kuramoto) -> Float[Array, ""] | None
     return system.omega
 
 
-def _attention(system: Any) -> AttentionField:
+def sphere_field(system: Any) -> AttentionField:
+    """The field of many tokens of SA or USA on a sphere."""
+    if isinstance(system, Noisy):
+        return sphere_field(system.system)
     plain = (
         isinstance(system, AttentionSystem)
         and isinstance(system.space, Sphere)

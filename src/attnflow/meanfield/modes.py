@@ -11,9 +11,9 @@ from jaxtyping import Array, Complex, Float, Num, Real
 
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
-from attnflow.meanfield.circle import refuse_masses, require_beta
-from attnflow.meanfield.fields import limit_of, mean_pull
-from attnflow.spaces import Euclidean, Space
+from attnflow.meanfield.fields import mean_pull
+from attnflow.meanfield.measures import ModeSystem, require_modes, tolerance
+from attnflow.spaces import Euclidean
 from attnflow.systems import System
 
 
@@ -21,18 +21,17 @@ class FourierModes(Euclidean):
     """Measures on the circle as their first Fourier coefficients, `(M + 1, 2)`; c_0 is 1."""
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """X itself, if it can be the coefficients of a probability measure."""
-        if x.shape[-1] != 2 or x.shape[-2] < 2:
+        """The start x itself, if it can be the coefficients of a probability measure."""
+        parts = "the real and imaginary parts of the modes"
+        require_modes(x, 2, parts, "meanfield.modes(rho, M)")
+        if not is_traced(x) and (most := np.hypot(x[..., 0], x[..., 1]).max()) > 1 + tolerance(x):
             raise InputError(
-                f"x0 must have shape (M + 1, 2), the real and imaginary parts of the modes "
-                f"0 … M, but its shape is {x.shape}: meanfield.modes(rho, M) makes them."
+                f"x0 must hold modes of a probability measure, none above 1, but one is {most:g}."
             )
-        if not is_traced(x):
-            require_moments(x, np.hypot(x[..., 0], x[..., 1]))
         return x
 
 
-class CircleModes(System):
+class CircleModes(ModeSystem):
     """The many-token limit of a system on the circle, in Fourier's modes, [P](3.2)–(3.4), (3.8).
 
         c_k' = −ik ∫ X[ρ] ρ e^{−ikθ} dθ − σ k² c_k,    c_k = ∫ e^{−ikθ} dμ(θ)
@@ -56,28 +55,19 @@ class CircleModes(System):
     equation: ClassVar[str] = "c_k' = −ik ∫ X[ρ] ρ e^{−ikθ} dθ − σ k² c_k"
     source: ClassVar[str] = "[P](3.2)–(3.4), (3.8)"
 
-    system: System
-    space: Space
-
     def __init__(self, system: System):
-        limit_of(system)
-        self.system = system
-        self.space = FourierModes()
+        super().__init__(FourierModes(), system)
 
-    def velocity(
-        self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
-    ) -> Float[Array, "n d"]:
+    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`c_k'`."""
-        refuse_masses(masses)
-        c = _complex(x)
-        field, sigma = limit_of(self.system)
+        c, sigma = _complex(x), self.sigma
         P = _grid(len(c))
         phi = 2 * np.pi / P * jnp.arange(P, dtype=c.real.dtype)
 
         def correlate(kernel: Float[Array, " P"]) -> Float[Array, " P"]:
             return _values(c * jnp.conj(jnp.fft.rfft(kernel)[: len(c)]) / P, P)
 
-        flux = field.speeds(phi, 0, correlate) * _values(c, P)
+        flux = self.field.speeds(phi, 0, correlate) * _values(c, P)
         k = jnp.arange(len(c)).astype(c.dtype)
         rate = -1j * k * jnp.fft.rfft(flux)[: len(c)] / P
         if sigma is not None:
@@ -95,7 +85,7 @@ class CircleModes(System):
     def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """E_β of the measure, with the same constant as `observe.energy`."""
         c = _complex(x)
-        beta = require_beta(self.system).astype(c.real.dtype)
+        beta = self.attention.beta.astype(c.real.dtype)
         P = _grid(len(c))
         phi = 2 * np.pi / P * jnp.arange(P, dtype=beta.dtype)
         pull = -jnp.fft.rfft(mean_pull(phi, 0, beta))[1 : len(c)].imag / P
@@ -105,15 +95,6 @@ class CircleModes(System):
         constant = jnp.where(beta == 0, 0, mean / jnp.where(beta == 0, 1, beta))
         return jnp.exp(beta) * (constant + varying) / 2
 
-    def mass(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
-        """c_0, which stays 1."""
-        return as_floats(x)[0, 0]
-
-    def tail(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
-        """The largest |c_k| in the last quarter of the modes: what is left out is smaller still."""
-        c = jnp.abs(_complex(x))
-        return jnp.max(c[-max(1, len(c) // 4) :])
-
     def scores_held(self, n: int) -> int:
         """A few numbers for each point of the grid."""
         return 8 * _grid(n)
@@ -121,10 +102,6 @@ class CircleModes(System):
     def pairs(self, n: int) -> int:
         """P log P for a grid of P points, by Fourier's transform."""
         return _grid(n) * _grid(n).bit_length()
-
-    def parameters(self) -> dict[str, Any]:
-        """The system of the tokens."""
-        return {"system": self.system}
 
 
 def modes(rho: Real[Array, "N 1"] | Real[np.ndarray, "N 1"], M: int) -> Float[Array, "M1 2"]:
@@ -144,18 +121,6 @@ def modes(rho: Real[Array, "N 1"] | Real[np.ndarray, "N 1"], M: int) -> Float[Ar
     c = jnp.fft.rfft(averages)[: M + 1] * (2 * np.pi / N)
     c = c / _cell_average(M + 1, N, averages.dtype)
     return jnp.stack([c.real, c.imag], axis=-1)
-
-
-def require_moments(x: Any, sizes: np.ndarray) -> None:
-    """Refuse modes of which the first is not 1, or others are above 1."""
-    tolerance = 1e-4 if x.dtype == np.float32 else 1e-6
-    if np.abs(np.asarray(x[..., 0, 0]) - 1).max() > tolerance:
-        raise InputError("x0 must begin with the mode 0 of a probability measure, which is 1.")
-    if sizes.max() > 1 + tolerance:
-        raise InputError(
-            f"x0 must hold modes of a probability measure, none above 1, but one is "
-            f"{sizes.max():g}."
-        )
 
 
 def _cell_average(count: int, N: int, dtype: Any) -> Complex[Array, " k"]:

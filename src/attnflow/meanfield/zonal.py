@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -12,11 +13,12 @@ import numpy as np
 from jaxtyping import Array, Float, Num, Real
 from scipy import special
 
-from attnflow.checks import as_floats, is_traced, require_count
+from attnflow.attention.harmonics import counts, gegenbauer
+from attnflow.checks import as_floats, require_count
 from attnflow.errors import InputError
-from attnflow.meanfield.circle import refuse_masses
-from attnflow.meanfield.fields import sphere_limit_of
-from attnflow.spaces import Euclidean, Space
+from attnflow.meanfield.fields import AttentionField, sphere_field
+from attnflow.meanfield.measures import ModeSystem, require_modes
+from attnflow.spaces import Euclidean
 from attnflow.systems import System
 
 
@@ -24,19 +26,12 @@ class GegenbauerModes(Euclidean):
     """Zonal measures as their first coefficients `(M + 1, 1)`; b_0 is 1."""
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """X itself, if it can be the coefficients of a probability measure."""
-        if x.shape[-1] != 1 or x.shape[-2] < 2:
-            raise InputError(
-                f"x0 must have shape (M + 1, 1), the Gegenbauer modes 0 … M, but its shape is "
-                f"{x.shape}: meanfield.zonal_modes(fn, d, M) makes them."
-            )
-        tolerance = 1e-4 if x.dtype == np.float32 else 1e-6
-        if not is_traced(x) and np.abs(np.asarray(x[..., 0, 0]) - 1).max() > tolerance:
-            raise InputError("x0 must begin with the mode 0 of a probability measure, which is 1.")
+        """The start x itself, if it can be the coefficients of a probability measure."""
+        require_modes(x, 1, "the Gegenbauer modes", "meanfield.zonal_modes(fn, d, M)")
         return x
 
 
-class ZonalModes(System):
+class ZonalModes(ModeSystem):
     """The many-token limit of SA or USA on S^{d−1} for measures of one angle, [P](3.2)–(3.8).
 
     A measure that is symmetric about an axis e stays so. It has a density f(u), u = <x, e>, with
@@ -63,23 +58,20 @@ class ZonalModes(System):
     equation: ClassVar[str] = "∂_t μ + div(X[μ] μ) = σ Δμ, μ zonal on S^{d−1}"
     source: ClassVar[str] = "[P](3.2)–(3.4), (3.8)"
 
-    system: System
     d: int = eqx.field(static=True)
-    space: Space
 
     def __init__(self, system: System, d: int):
-        sphere_limit_of(system)
-        self.system = system
+        super().__init__(GegenbauerModes(), system)
         self.d = require_count(d, "d", least=2)
-        self.space = GegenbauerModes()
 
-    def velocity(
-        self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
-    ) -> Float[Array, "n d"]:
+    @property
+    def field(self) -> AttentionField:
+        """X[μ]."""
+        return sphere_field(self.system)
+
+    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`b_k'`."""
-        refuse_masses(masses)
-        b = as_floats(x)[:, 0]
-        field, sigma = sphere_limit_of(self.system)
+        b, field, sigma = as_floats(x)[:, 0], self.field, self.sigma
         nodes = _nodes(len(b), self.d).astype(b.dtype)
         total, pull = self._kernel(nodes, len(b))
         pulled = (nodes.q_tilt @ (pull * b)) / nodes.across
@@ -94,39 +86,25 @@ class ZonalModes(System):
 
         The second, for k > 0, is integrated by parts, so that β = 0 is no exception.
         """
-        field, _ = sphere_limit_of(self.system)
-        weighed = nodes.w * field.weight(nodes.u)
+        weighed = nodes.w * self.field.weight(nodes.u)
         at_pole = jnp.asarray(_poles(count, self.d), nodes.u.dtype)
         laplace = jnp.maximum(nodes.laplace, 1)
         return weighed @ nodes.q / at_pole, weighed @ nodes.q_tilt / (at_pole * laplace)
 
     def density(self, x: Num[Array, "n d"], u: Real[Array, " m"]) -> Float[Array, " m"]:
-        """F at `u = <x, e>`: the density with respect to the uniform measure, whose own is 1."""
+        """The density f at `u = <x, e>` with respect to the uniform measure, whose own is 1."""
         b = as_floats(x)[:, 0]
-        u = jnp.asarray(u, b.dtype)
-        before, now, value = jnp.zeros_like(u), jnp.ones_like(u), jnp.zeros_like(u)
-        for k, at_pole in enumerate(_poles(len(b), self.d)):
-            value = value + b[k] * at_pole * now
-            before, now = now, _next_polynomial(k, self.d, u, now, before)
-        return value
+        P = jnp.stack(list(islice(gegenbauer(jnp.asarray(u, b.dtype), self.d), len(b))), axis=1)
+        return P @ (b * jnp.asarray(_poles(len(b), self.d), b.dtype))
 
     def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """E_β of the measure, with the same constant as `observe.energy`."""
         b = as_floats(x)[:, 0]
         nodes = _nodes(len(b), self.d).astype(b.dtype)
         total, pull = self._kernel(nodes, len(b))
-        beta = sphere_limit_of(self.system)[0].beta.astype(b.dtype)
+        beta = self.field.beta.astype(b.dtype)
         constant = jnp.where(beta == 0, 0, total[0] / jnp.where(beta == 0, 1, beta))
         return jnp.exp(beta) * (constant + jnp.sum((pull * b**2)[1:])) / 2
-
-    def mass(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
-        """b_0, which stays 1."""
-        return as_floats(x)[0, 0]
-
-    def tail(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
-        """The largest |b_k| in the last quarter of the modes: what is left out is smaller still."""
-        b = as_floats(x)[:, 0]
-        return jnp.max(jnp.abs(b[-max(1, len(b) // 4) :]))
 
     def scores_held(self, n: int) -> int:
         """Two polynomials of each mode at each node."""
@@ -138,7 +116,7 @@ class ZonalModes(System):
 
     def parameters(self) -> dict[str, Any]:
         """The system of the tokens and d."""
-        return {"system": self.system, "d": self.d}
+        return super().parameters() | {"d": self.d}
 
 
 def zonal_modes(fn: Callable[..., Any], d: int, M: int) -> Float[Array, "M1 1"]:
@@ -179,10 +157,7 @@ def _count(count: int) -> int:
 @functools.cache
 def _nodes(count: int, d: int) -> Nodes:
     u, w = special.roots_jacobi(_count(count), (d - 3) / 2, (d - 3) / 2)
-    values = [np.ones_like(u), u]
-    for k in range(1, count):
-        values.append(_next_polynomial(k, d, u, values[k], values[k - 1]))
-    P = np.stack(values[:count], axis=1)
+    P = np.stack(list(islice(gegenbauer(u, d), count)), axis=1)
     degrees = np.arange(count)
     before = np.concatenate([np.zeros((len(u), 1)), P[:, :-1]], axis=1)
     poles = _poles(count, d)
@@ -190,19 +165,6 @@ def _nodes(count: int, d: int) -> Nodes:
     return Nodes(u, w / w.sum(), poles * P, tilt, 1 - u**2, degrees * (degrees + d - 2.0))
 
 
-def _next_polynomial(k: int, d: int, u: Any, now: Any, before: Any) -> Any:
-    """Gegenbauer's P_{k+1}, with P(1) = 1, from P_k and P_{k−1}."""
-    if k == 0:
-        return u
-    return ((2 * k + d - 2) * u * now - k * before) / (k + d - 2)
-
-
-@functools.cache
 def _poles(count: int, d: int) -> Float[np.ndarray, " k"]:
     """q_k(1): the root of the number of harmonics of degree k."""
-    k = np.arange(1, count, dtype=float)
-    if d == 2:
-        steps = np.where(k == 1, 2.0, 1.0)
-    else:
-        steps = (2 * k + d - 2) * (k + d - 3) / (k * (2 * k + d - 4))
-    return np.sqrt(np.concatenate([[1.0], np.cumprod(steps)]))
+    return np.sqrt(counts(count, d))

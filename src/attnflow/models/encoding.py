@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from attnflow.errors import InputError, ModelError
-from attnflow.models.extra import needed
+from attnflow.extras import needed
 
 TOKENIZER = "tokenizer.json"
 
@@ -31,7 +31,7 @@ def read_tokenizer(folder: Path) -> Any:
     path = folder / TOKENIZER
     if not path.is_file():
         return None
-    tokenizers = needed("tokenizers", "the text of a model")
+    tokenizers = needed("tokenizers", "models", "the text of a model needs tokenizers")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower

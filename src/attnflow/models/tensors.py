@@ -14,8 +14,8 @@ import numpy as np
 
 from attnflow.checks import require_memory
 from attnflow.errors import ModelError
+from attnflow.extras import needed
 from attnflow.models.config import read_json
-from attnflow.models.extra import needed
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -76,7 +76,7 @@ class Tensors:
     def _file(self, file: str) -> Any:
         """An open file; only its table of shapes is read."""
         if file not in self._open:
-            safetensors = needed("safetensors", "a trained model")
+            safetensors = needed("safetensors", "models", "a trained model needs safetensors")
             try:
                 self._open[file] = safetensors.safe_open(self.folder / file, framework="numpy")
             except (safetensors.SafetensorError, OSError, ValueError) as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import ArrayLike, Float, Int, Real
 
+from attnflow.attention.harmonics import gegenbauer
 from attnflow.checks import (
     as_floats,
     require_count,
@@ -81,13 +82,5 @@ def _moments(x: Float[np.ndarray, "n d"], limit: int) -> Float[np.ndarray, " lim
     sums = np.zeros(limit)
     for start in range(0, len(x), BLOCK):
         s = np.clip(x[start : start + BLOCK] @ x.T, -1, 1)
-        sums += [values.sum() for values in _gegenbauer(s, x.shape[1], limit)]
+        sums += [values.sum() for values in islice(gegenbauer(s, x.shape[1]), 1, limit + 1)]
     return sums / len(x) ** 2
-
-
-def _gegenbauer(s: np.ndarray, d: int, limit: int) -> Iterator[np.ndarray]:
-    """C_k(s) / C_k(1) of index d/2 − 1, for k = 1, …, limit, by their recurrence."""
-    before, now = np.ones_like(s), s
-    for k in range(1, limit + 1):
-        yield now
-        before, now = now, ((2 * k + d - 2) * s * now - k * before) / (k + d - 2)

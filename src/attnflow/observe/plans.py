@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.errors import InputError
+from attnflow.extras import needed
 from attnflow.spaces import Space, Sphere
 
 DIRECTIONS = 64
@@ -73,11 +73,4 @@ def costs(a: Points, b: Points, p: int, space: Space) -> Float[np.ndarray, "n m"
 
 def pot() -> Any:
     """POT, which is an extra and is imported here alone."""
-    try:
-        import ot
-    except ImportError:
-        raise InputError(
-            "distances on the sphere and in R^d need POT, which is not installed: "
-            'pip install "attnflow[transport]".'
-        ) from None
-    return ot
+    return needed("ot", "transport", "distances on the sphere and in R^d need POT")

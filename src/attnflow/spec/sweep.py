@@ -63,12 +63,13 @@ def _kind(given: Any) -> str:
     return KINDS[1] if cases else KINDS[0]
 
 
-Axis = Annotated[
+Values = Annotated[
     Annotated[Range, Tag(KINDS[0])]
     | Annotated[Cases, Tag(KINDS[1])]
     | Annotated[list[Any], Field(min_length=1), Tag(KINDS[2])],
     Discriminator(_kind),
 ]
+"""How the values of an axis may be given."""
 
 
 class Keep(BaseModel):
@@ -91,7 +92,7 @@ class SweepSpec(RunSpec):
     """A grid of runs: every combination of the axes' values, each with its realisations."""
 
     realisations: Annotated[int, Field(ge=1, le=10_000_000)] = 1
-    axes: dict[str, Axis]
+    axes: dict[str, Values]
     keep: Annotated[dict[str, Keep], Field(min_length=1)]
 
     @model_validator(mode="after")

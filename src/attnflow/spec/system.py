@@ -22,7 +22,10 @@ OF_TOKENS: dict[str, Any] = {"omega": FREQUENCIES, "graph": GRAPHS, "h": COUPLIN
 OF_BLOCKS = ("O", "b_Q", "b_K", "b_V", "b_O", "w", "a", "b", "c", "gain", "shift", "g")
 """The other weights of a block of a Transformer; as plain numbers they may mean something else."""
 
-PURPOSES = ("start", *SCORES, *OF_TOKENS, *OF_BLOCKS[:-1], "noise", OF_BLOCKS[-1])
+PURPOSES = (
+    "start", "Q", "K", "V", "omega", "graph", "h", "O", "b_Q", "b_K", "b_V", "b_O",
+    "w", "a", "b", "c", "gain", "shift", "noise", "g",
+)  # fmt: skip
 """New ones go last: the place of a purpose is part of its key."""
 
 

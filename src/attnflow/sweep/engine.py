@@ -17,6 +17,7 @@ import numpy as np
 
 from attnflow.checks import available_cores
 from attnflow.errors import InputError
+from attnflow.extras import needed
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.reduce import reduced
 from attnflow.sweep.tile import Computer
@@ -24,7 +25,6 @@ from attnflow.sweep.tile import Computer
 Result = dict[str, np.ndarray] | BaseException
 RETRIES = 2
 """So often a task that raised an error is tried again on a cluster, where a machine may be bad."""
-
 
 GLANCE = 0.5
 """Seconds after which it is looked whether Ctrl-C was pressed."""
@@ -120,21 +120,14 @@ def engine(workers: int | None, scheduler: str | None) -> Iterator[Engine]:
 
 @contextlib.contextmanager
 def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise InputError(
-            'workers need Dask, which is not installed: pip install "attnflow[sweep]".'
-        ) from None
+    dask = needed("distributed", "sweep", "workers need Dask")
     if scheduler is None:
-        with (
-            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as local,
-            Client(local) as client,
-        ):
+        options = {"threads_per_worker": 1, "dashboard_address": None}
+        with dask.LocalCluster(n_workers=workers, **options) as local, dask.Client(local) as client:
             yield client
         return
     try:
-        client = Client(scheduler, timeout="10s")
+        client = dask.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as error:
         raise InputError(f"scheduler: nothing answers at {scheduler}: {error}") from None
     with client:

@@ -83,7 +83,7 @@ class Power(Potential):
         return _power(s, self.a) - repulsion
 
     def parameters(self) -> dict[str, Any]:
-        """B only where there is a repulsion."""
+        """The powers: b only where there is a repulsion."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 

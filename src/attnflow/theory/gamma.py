@@ -113,7 +113,7 @@ def _pace(beta: Array, normalised: bool) -> Array:
 
 @functools.partial(jax.jit, static_argnames="normalised")
 def _depth(ts: Array, beta: Array, n: Any, normalised: bool) -> Array:
-    """U = −log(1 − γ_β(t)). The last step of Newton carries the derivatives."""
+    """`u = −log(1 − γ_β(t))`. The last step of Newton carries the derivatives."""
     fixed = jax.lax.stop_gradient(beta)
     target = jax.lax.stop_gradient(ts) * _pace(fixed, normalised)
     precision = 8 * jnp.finfo(ts.dtype).eps

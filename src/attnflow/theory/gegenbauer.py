@@ -9,11 +9,14 @@ for the uniform measure is the constant one: it has the least energy, and Dirac 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
+from attnflow.attention.harmonics import count_ratios
 from attnflow.checks import require_count, require_nonnegative
 
 
@@ -59,16 +62,23 @@ def dirac_energy(beta: float | int) -> float:
 
 def _log_coefficients(beta: float, d: int, degree: int) -> Float[np.ndarray, " k"]:
     """The logarithms of the coefficients, up to a degree from which the rest is below rounding."""
-    last = max(degree, math.ceil(beta + 12 * math.sqrt(beta) + 40))
-    k = np.arange(1, last + 1, dtype=float)
-    bessel, ratio = np.empty(last), 0.0
-    for i in range(last, 0, -1):
-        ratio = beta / (2 * i + d - 2 + beta * ratio)
-        bessel[i - 1] = ratio
-    if d == 2:
-        harmonics = np.where(k == 1, 2.0, 1.0)
-    else:
-        harmonics = (2 * k + d - 2) * (k + d - 3) / (k * (2 * k + d - 4))
+    ratios = np.array([ratio for _, ratio in bessel_ratios(beta, d, degree)])[::-1]
     with np.errstate(divide="ignore"):
-        logs = np.concatenate([[0.0], np.cumsum(np.log(bessel * harmonics))])
+        steps = np.log(ratios * count_ratios(len(ratios) + 1, d))
+    logs = np.concatenate([[0.0], np.cumsum(steps)])
     return logs + beta - logsumexp(logs)
+
+
+def bessel_ratios(beta: Any, d: int, degree: int) -> Iterator[tuple[int, Any]]:
+    """Degrees k and I_{k+ν}(β) / I_{k−1+ν}(β), from beyond `degree` down to 1; β may be an array.
+
+    Their continued fraction is begun so far out that the rest of it is below rounding.
+
+    >>> k, ratio = list(bessel_ratios(1.0, 3, 1))[-1]
+    >>> k, round(ratio, 6)  # coth 1 − 1
+    (1, 0.313035)
+    """
+    largest, ratio = float(np.max(beta, initial=0)), 0.0
+    for k in range(degree + math.ceil(largest + 12 * math.sqrt(largest) + 40), 0, -1):
+        ratio = beta / (2 * k + d - 2 + beta * ratio)
+        yield k, ratio

@@ -11,6 +11,7 @@ from scipy.special import hyp0f1
 
 from attnflow.checks import require_count, require_nonnegative
 from attnflow.errors import InputError
+from attnflow.theory.gegenbauer import bessel_ratios
 
 
 def linear_growth(
@@ -76,12 +77,8 @@ def fastest_mode(
 
 def _bessel_gain(beta: np.ndarray, d: int, k: np.ndarray) -> Any:
     """`I_{k+ν}(β) / (β I_ν(β))`, a product of ratios of neighbours."""
-    top = int(k.max()) if k.size else 1
-    largest = float(beta.max()) if beta.size else 0.0
-    start = top + math.ceil(largest + 12 * math.sqrt(largest) + 40)
-    ratio, gain = np.zeros(beta.shape), np.ones(beta.shape)
-    for j in range(start, 0, -1):
-        over_beta = 1 / (2 * j + d - 2 + beta * ratio)
-        ratio = beta * over_beta
-        gain = np.where(j > k, gain, gain * (over_beta if j == 1 else ratio))
-    return gain
+    gain = np.ones(beta.shape)
+    for j, ratio in bessel_ratios(beta, d, int(np.max(k, initial=1))):
+        if j > 1:
+            gain, second = np.where(j > k, gain, gain * ratio), ratio
+    return gain / (d + beta * second)  # I_{1+ν} / (β I_ν), also at β = 0

@@ -211,7 +211,7 @@ def _neighbours(row: Sharp) -> Float[np.ndarray, "n d"]:
 
 
 def _signed(v: Float[np.ndarray, " d"]) -> Iterator[Float[np.ndarray, " d"]]:
-    """V with every choice of signs of the entries that are not 0."""
+    """The vector v with every choice of signs of the entries that are not 0."""
     for signs in itertools.product(*((1, -1) if entry else (1,) for entry in v)):
         yield v * np.array(signs)
 

@@ -32,7 +32,7 @@ class Exponential(eqx.Module):
         self.beta = as_number(beta, "beta")
 
     def __call__(self, theta: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """H of every angle."""
+        """The coupling h of every angle."""
         return jnp.exp(self.beta.astype(theta.dtype) * jnp.cos(theta)) * jnp.sin(theta)
 
 
@@ -55,7 +55,7 @@ class Harmonics(eqx.Module):
             raise InputError("sin and cos are both empty: Harmonics(sin=[1.0]) is Kuramoto's h.")
 
     def __call__(self, theta: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """H of every angle."""
+        """The coupling h of every angle."""
         value = jnp.zeros_like(theta)
         for wave, coefficients in ((jnp.sin, self.sin), (jnp.cos, self.cos)):
             for k, coefficient in enumerate(coefficients.astype(theta.dtype), start=1):

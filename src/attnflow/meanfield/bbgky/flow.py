@@ -56,7 +56,7 @@ class PairFlow(System):
         return continuity_rate(psi, self.speeds(t, psi), 2 * np.pi / len(psi))[:, None]
 
     def speeds(self, t: Any, psi: Float[Array, " M"]) -> Float[Array, " M"]:
-        """V at the left edge of every cell."""
+        """The speed v at the left edge of every cell."""
         width, n = 2 * np.pi / len(psi), self.n.astype(psi.dtype)
         cell = jnp.arange(len(psi), dtype=psi.dtype)
         own = self._pull((cell - 0.5) * width)

@@ -6,15 +6,9 @@ from functools import partial
 
 import jax.numpy as jnp
 
-from attnflow.models.architectures.encoder import (
-    Names,
-    Sizes,
-    embedding,
-    post_norm,
-    require_plain,
-)
+from attnflow.models.architectures.encoder import Names, embedding, post_norm, sizes_of
 from attnflow.models.architectures.parts import Architecture, LayerReader, Parts
-from attnflow.models.config import Config, activation
+from attnflow.models.config import Config
 from attnflow.models.tensors import Tensors
 from attnflow.weights import PerLayer
 
@@ -31,14 +25,11 @@ NAMES = Names(
 
 def build(config: Config, tensors: Tensors) -> Parts:
     """The parts of an ALBERT, whose weights are kept once for each group of layers."""
-    require_plain(config)
     config.require("inner_group_num", 1, 1, "a group of layers must have one kind of layer")
-    d, e = config.count("hidden_size"), config.count("embedding_size")
-    H = config.heads(d, "num_attention_heads")
+    sizes = sizes_of(config)
+    d, e = sizes.d, config.count("embedding_size")
     layers = config.count("num_hidden_layers")
     groups = config.count("num_hidden_groups", default=1)
-    sigma, eps = activation(config, "hidden_act"), config.number("layer_norm_eps", default=1e-12)
-    sizes = Sizes(d, H, config.count("intermediate_size"), sigma, eps)
     reader = LayerReader(tensors, "encoder.albert_layer_groups.{}.albert_layers.0.", groups)
     each = partial(PerLayer, every=layers / groups)
     system = post_norm(reader, NAMES, sizes, each if groups > 1 else lambda W: W[0])
@@ -46,7 +37,7 @@ def build(config: Config, tensors: Tensors) -> Parts:
         config,
         tensors,
         e,
-        eps=eps,
+        eps=sizes.eps,
         projection=jnp.asarray(tensors.read("encoder.embedding_hidden_mapping_in.weight", d, e)),
         bias=jnp.asarray(tensors.read("encoder.embedding_hidden_mapping_in.bias", d)),
     )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from attnflow.models.architectures.parts import LayerReader, by_columns, by_rows, made, scheduled
-from attnflow.models.config import Config
+from attnflow.models.config import Config, activation
 from attnflow.models.embedding import Embedding
 from attnflow.models.tensors import Tensors
 from attnflow.systems import PostNormTransformer
@@ -55,12 +55,16 @@ def post_norm(
     return made(PostNormTransformer, beta, **scheduled(weights, schedule), sigma=sigma, eps=eps)
 
 
-def require_plain(config: Config) -> None:
-    """Refuse the variants of BERT that its blocks here do not have."""
+def sizes_of(config: Config) -> Sizes:
+    """The sizes of a BERT or its kin; refuses the variants that the blocks here do not have."""
     config.require(
         "position_embedding_type", "absolute", "absolute", "places must be added to tokens"
     )
     config.require("is_decoder", False, False, "only encoders of this type are read")
+    d = config.count("hidden_size")
+    H, m = config.heads(d, "num_attention_heads"), config.count("intermediate_size")
+    eps = config.number("layer_norm_eps", default=1e-12)
+    return Sizes(d, H, m, activation(config, "hidden_act"), eps)
 
 
 def embedding(
