@@ -93,7 +93,7 @@ def _leading(one: Head) -> complex:
 
 def _drawn(heads: list[Head], good: np.ndarray, real: np.ndarray) -> Figure:
     rows = -(-len(heads) // COLUMNS)
-    figure = Figure(figsize=(1.75 * COLUMNS + 2.6, 1.95 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(1.75 * COLUMNS + 2.6, 2.15 * rows + 0.5), layout="constrained")
     grid = figure.add_gridspec(rows, COLUMNS + 1, width_ratios=[1.0] * COLUMNS + [1.4])
     for h, one in enumerate(heads):
         ax = figure.add_subplot(grid[h // COLUMNS, h % COLUMNS])
