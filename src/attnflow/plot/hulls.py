@@ -53,8 +53,10 @@ def _edges(hull: Hull) -> dict[tuple[int, int], list[int]]:
 
     They are sides of triangles, without those inside a flat facet.
     """
-    if hull.dimension < 3:
-        return {(a, b): [number] for number, (a, b) in enumerate(hull.facets)}
+    if hull.dimension == 1:
+        return {(0, 1): []}
+    if hull.dimension == 2:
+        return {(a, b): [] for a, b in hull.facets}
     beside: dict[tuple[int, int], list[int]] = {}
     for number, facet in enumerate(hull.facets):
         for a, b in ((0, 1), (1, 2), (0, 2)):

@@ -31,7 +31,9 @@ def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
     for ax, t, P, rank in zip(axes, TIMES, matrices, ranks, strict=True):
         image = draw_matrix(ax, P[np.ix_(order, order)], power=0.4)
         ax.set_title(f"$t = {t:g}$, rank {rank}")
-    figure.colorbar(image, ax=axes, ticks=[0, 0.01, 0.1, 0.4, 1], label="$P_{ij}$", aspect=15)
+    figure.colorbar(
+        image, ax=axes, ticks=[0, 0.01, 0.1, 0.4, 1], label="$P_{ij}$", aspect=15, pad=0.01
+    )
     away = np.asarray(observe.boolean_distance(matrices))
     seen = (
         Quantity("rank of P at the end", ranks[-1], "≤", 2),

@@ -35,7 +35,7 @@ def _run(n: int, d: int, sign: float) -> Trajectory:
 
 
 def _make(size: Size, sign: float) -> Picture:
-    n, d = sized(size, (64, 32), (256, 128))
+    n, d = sized(size, (48, 24), (256, 128))
     run: Any = _run(n, d, sign)
     basis = observe.eigenbasis(run.system.heads.V)
     ts, along = np.asarray(run.ts), np.asarray(run.xs) @ basis.dual.T

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,8 +18,8 @@ from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.matrices import draw_matrix
 from attnflow.plot.overview import stage_of
-from attnflow.plot.space import box_of, draw_plane, draw_space_tokens, eye_along, set_space
-from attnflow.plot.style import FAINT, PALETTE
+from attnflow.plot.style import FAINT, PALETTE, colours
+from attnflow.plot.tokens import Stage
 from attnflow.simulate import Trajectory, simulate
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import limit_geometry, measured_geometry, triples
@@ -38,8 +39,13 @@ class Row(NamedTuple):
     tol: float
 
 
+def _polytopes(key: Any) -> triples.Triple:
+    """V = I as a matrix, so that its runs are compiled together with those of other rows."""
+    return triples.polytope(D, key)._replace(V=jnp.eye(D))
+
+
 ROWS = {
-    "polytope": Row(lambda key: triples.polytope(D, key), RescaledAttention, 4.0, 20.0, 1e-2),
+    "polytope": Row(_polytopes, RescaledAttention, 4.0, 20.0, 1e-2),
     "hyperplanes": Row(lambda key: triples.hyperplanes(D, key), RescaledAttention, 2.0, 15.0, 1e-2),
     "polytope x subspace": Row(
         lambda key: triples.subspace(D, 2, key), RescaledAttention, 2.0, 15.0, 1e-2
@@ -82,12 +88,12 @@ def _make(size: Size) -> Picture:
         [[sum(o.formed == kind for o in ones) for kind in FORMED] for ones in found.values()]
     )
     figure = Figure(figsize=(13.0, 3.2), layout="constrained")
-    grid = figure.add_gridspec(1, 5, width_ratios=(1, 1.1, 1, 1, 1.25))
+    grid = figure.add_gridspec(1, 5, width_ratios=(1, 1, 1, 1, 1.25))
     for column, (name, draw) in enumerate(_DRAWN.items()):
-        run = next((one.run for one in found[name] if one.run is not None), None)
-        ax = figure.add_subplot(grid[column], projection="3d" if name == "hyperplanes" else None)
-        if run is not None:
-            draw(ax, run)
+        runs = [one.run for one in found[name] if one.run is not None]
+        ax = figure.add_subplot(grid[column])
+        if runs:
+            draw(ax, max(runs, key=_places))
         ax.set_title(name.replace(" x ", " × "))
     _confusion(figure.add_subplot(grid[-1]), counts)
     numbers = {
@@ -116,6 +122,12 @@ def _make(size: Size) -> Picture:
     return Picture(figure, numbers, seen)
 
 
+def _places(run: Any) -> int:
+    """In how many places tokens are in the leading directions: most to see where there are many."""
+    ys = np.asarray(run.final) @ leading_coordinates(run.system.heads.V, D).T
+    return observe.clusters(ys, 1e-2).count
+
+
 def _polytope(ax: Axes, run: Trajectory) -> None:
     stage = stage_of(run)
     stage.set(ax)
@@ -123,34 +135,40 @@ def _polytope(ax: Axes, run: Trajectory) -> None:
     stage.draw(ax, len(run.ts) - 1, np.zeros(TOKENS, int))
 
 
-def _hyperplanes(ax: Any, run: Any) -> None:
+def _hyperplanes(ax: Axes, run: Any) -> None:
+    """φ₁* against the direction in which tokens differ most: each level is a line upwards."""
     zs = np.asarray(run.xs)
-    found, box = levels(np.asarray(run.system.heads.V), zs), box_of(zs[-1])
-    set_space(ax, box, eye_along(found.functional, box))
-    for number, level in enumerate(found.levels):
-        draw_plane(ax, found.functional, level, box, PALETTE[number % len(PALETTE)])
-    draw_space_tokens(ax, zs[-1], found.labels)
+    found = levels(np.asarray(run.system.heads.V), zs)
+    away = zs[-1] - zs[-1].mean(axis=0)
+    along = away @ np.linalg.svd(away, full_matrices=False)[2][0]
+    for level in found.levels:
+        ax.axvline(level, color=FAINT, lw=0.9, ls=(0, (5, 3)), zorder=0)
+    ax.scatter(
+        found.along[-1], along, 24, colours(found.labels), edgecolors="white", linewidths=0.5
+    )
+    reach = 1.25 * np.abs(found.levels).max()
+    ax.set(xlabel=r"$\varphi_1^*(z_i)$", xlim=(-reach, reach), ylabel="farthest direction")
+    ax.set_yticks([])
 
 
 def _subspace(ax: Axes, run: Any) -> None:
     """The part of the tokens in the leading eigenspace F, where the polygon is."""
     ys = np.asarray(run.xs) @ leading_coordinates(run.system.heads.V, D).T
-    corners = observe.hull(ys[-1], 1e-3)
+    stage = Stage(ys, False)
+    stage.set(ax)
+    draw_hull(ax, stage, observe.hull(ys[-1], 1e-3))
     for token in range(TOKENS):
         ax.plot(*ys[:, token].T, color=PALETTE[0], lw=0.6, alpha=0.5)
-    for facet in corners.facets:
-        ax.plot(*corners.points[list(facet)].T, color=PALETTE[1], lw=0.9, zorder=0)
     across, up = ys[-1].T
     ax.scatter(across, up, 24, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.set(xlabel="in $F$", xticks=[], yticks=[])
+    ax.set(xlabel="within $F$", xticks=[], yticks=[])
 
 
 def _origin(ax: Axes, run: Trajectory) -> None:
     ts, lengths = np.asarray(run.ts)[1:], np.linalg.norm(np.asarray(run.xs)[1:], axis=-1)
     ax.loglog(ts, lengths, color=PALETTE[0], lw=0.7, alpha=0.6)
     ax.loglog(ts, (2 * ts) ** -0.5, color=FAINT, ls="--", lw=1.1, label="$(2t)^{-1/2}$")
-    ax.set(xlabel="time $t$", ylabel="$|x_i(t)|$", ylim=(lengths.max(axis=1).min() / 30, None))
+    ax.set(xlabel="time $t$", ylabel="$|x_i(t)|$", ylim=(lengths.max(axis=1).min() / 8, None))
     ax.legend(fontsize=9)
 
 
@@ -167,7 +185,7 @@ def _confusion(ax: Axes, counts: np.ndarray) -> None:
     ax.set(title="predicted (rows), formed")
     for i, j in np.ndindex(*counts.shape):
         if counts[i, j]:
-            ax.text(j, i, str(counts[i, j]), ha="center", va="center")
+            ax.text(j, i, str(counts[i, j]), ha="center", va="center", color="white")
 
 
 RECIPE = Recipe(
