@@ -117,6 +117,7 @@ def test_a_head_is_seen_whole_from_the_range_of_its_output(rng):
         assert found.good == (real and (Q @ phi) @ (K @ phi) > 0)
 
 
+@pytest.mark.slow
 def test_negative_definite_scores_do_not_make_a_polygon():
     ending = qk._drawn("negative definite", 0)
     assert ending is None or not ending.polytope

@@ -80,9 +80,9 @@ def _make(size: Size, sign: float) -> Picture:
         ],
     }
     seen = (
-        Quantity("heads whose leading eigenvalue is real and positive", real.sum(), "≥", 1),
-        Quantity("heads that are good triples", good.sum(), "≥", 1),
-        Quantity("heads that are not", np.sum(~good), "≥", 1),
+        Quantity("heads whose leading eigenvalue is real and positive", int(real.sum()), "≥", 1),
+        Quantity("heads that are good triples", int(good.sum()), "≥", 1),
+        Quantity("heads that are not", int((~good).sum()), "≥", 1),
     )
     return Picture(figure, numbers, seen)
 
