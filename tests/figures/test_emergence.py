@@ -11,6 +11,7 @@ from attnflow.figures.emergence import (
     fig4,
     fig6,
     fig7a,
+    fig7b,
     fig8,
     fig10,
     fig13,
@@ -55,6 +56,11 @@ def test_attention_keeps_its_rank_on_the_line_where_v_decays():
 @pytest.mark.slow
 def test_attention_keeps_its_rank_in_the_plane_where_v_decays():
     assert not made(fig4._make, sign=-1.0).holds
+
+
+@pytest.mark.slow
+def test_coordinates_have_not_clustered_soon_after_the_start():
+    assert not made(fig7b._make, end=0.5).holds
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
 TOKENS, SHOWN = 20, 2
-"""The draw that the picture shows."""
+"""The draw that the picture shows: the first that ends with two leaders, as most end with one."""
 TIMES = np.array([0.0, 2.0, 3.0, 4.0, 8.0])
 """In units of 1/λ₁: V is random, and so is how fast it grows."""
 
