@@ -5,7 +5,6 @@ from matplotlib.figure import Figure
 from attnflow import observe
 from attnflow.plot import Stage
 from attnflow.plot.hulls import draw_hull, draw_neighbours
-from attnflow.plot.matrices import draw_matrix
 from attnflow.theory import sharp
 
 
@@ -44,8 +43,3 @@ def test_flat_hulls_have_their_edges(points, edges):
     ax = Figure().subplots()
     draw_hull(ax, Stage(x[None], round_=False), observe.hull(x))
     assert sum(len(lines.get_segments()) for lines in ax.collections) == edges
-
-
-def test_small_weights_are_darker_for_a_power_below_one():
-    image = draw_matrix(Figure().subplots(), np.array([[0.0, 0.25]]), power=0.5)
-    assert np.allclose(image.norm([0.0, 0.25, 1.0]), [0.0, 0.5, 1.0])

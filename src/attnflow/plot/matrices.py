@@ -24,3 +24,17 @@ def draw_matrix(
     for spine in ax.spines.values():
         spine.set_visible(True)
     return image
+
+
+def largest_in_blocks(P: Real[np.ndarray, "n n"], most: int = 80) -> Real[np.ndarray, "m m"]:
+    """The largest entries of square blocks, at most `most` of them along a side.
+
+    A picture of a large matrix is then one in which a single column can still be seen.
+
+    >>> print(largest_in_blocks(np.diag([1, 2, 3]), most=2))
+    [[2 0]
+     [0 3]]
+    """
+    side = -(-len(P) // most)
+    at = np.arange(0, len(P), side)
+    return np.maximum.reduceat(np.maximum.reduceat(P, at, axis=0), at, axis=1)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.figures.emergence.rescaled import attention_along, late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.plot.matrices import draw_matrix
+from attnflow.plot.matrices import draw_matrix, largest_in_blocks
 from attnflow.simulate import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
@@ -29,7 +29,7 @@ def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
     order = np.argsort(np.asarray(run.xs[0])[:, 0])
     axes = figure.subplots(1, len(TIMES))
     for ax, t, P, rank in zip(axes, TIMES, matrices, ranks, strict=True):
-        image = draw_matrix(ax, P[np.ix_(order, order)], power=0.4)
+        image = draw_matrix(ax, largest_in_blocks(P[np.ix_(order, order)]), power=0.4)
         ax.set_title(f"$t = {t:g}$, rank {rank}")
     figure.colorbar(
         image, ax=axes, ticks=[0, 0.01, 0.1, 0.4, 1], label="$P_{ij}$", aspect=15, pad=0.01
