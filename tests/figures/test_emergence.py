@@ -5,7 +5,20 @@ import numpy as np
 import pytest
 
 from attnflow.figures import RECIPES
-from attnflow.figures.emergence import fig6, fig7a, fig8, fig10, fig13, qk
+from attnflow.figures.emergence import (
+    fig1,
+    fig3,
+    fig4,
+    fig6,
+    fig7a,
+    fig7b,
+    fig8,
+    fig10,
+    fig13,
+    ginibre,
+    qk,
+    table1,
+)
 from attnflow.plot import style
 
 matplotlib.use("Agg")
@@ -16,17 +29,51 @@ def made(make, **changes):
         return make("quick", **changes)
 
 
-@pytest.mark.parametrize("name", ["E-fig6", "E-fig7a", "E-fig8", "E-fig13", "E-fig14"])
+@pytest.mark.parametrize(
+    "name",
+    ["E-fig1", "E-fig3", "E-fig5", "E-fig6", "E-fig7a", "E-fig8", "E-fig13", "E-fig14"],
+)
 def test_what_must_be_seen_is_seen(name):
     picture = made(RECIPES[name].make)
     assert picture.holds, [q for q in picture.seen if not q.holds]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["E-fig7b", "E-qk"])
+@pytest.mark.parametrize("name", ["E-fig4", "E-fig7b", "E-fig11", "E-ginibre", "E-table1", "E-qk"])
 def test_what_must_be_seen_is_seen_in_longer_runs(name):
     picture = made(RECIPES[name].make)
     assert picture.holds, [q for q in picture.seen if not q.holds]
+
+
+def test_no_polytope_forms_where_v_decays():
+    assert not made(fig1._polytope, V=-1.0).holds
+
+
+def test_attention_keeps_its_rank_on_the_line_where_v_decays():
+    assert not made(fig3._make, n=40, paper_n=40, V=-1.0).holds
+
+
+@pytest.mark.slow
+def test_attention_keeps_its_rank_in_the_plane_where_v_decays():
+    assert not made(fig4._make, sign=-1.0).holds
+
+
+@pytest.mark.slow
+def test_coordinates_have_not_clustered_soon_after_the_start():
+    assert not made(fig7b._make, end=0.5).holds
+
+
+@pytest.mark.slow
+def test_a_shifted_matrix_is_not_ginibre():
+    assert not made(ginibre._make, tilt=0.5).holds
+
+
+@pytest.mark.slow
+def test_another_row_of_the_table_is_not_what_forms():
+    """Weights of hyperplanes under the name of a polytope: the prediction must not be its row."""
+    wrong = table1.ROWS["polytope"]._replace(weights=table1.ROWS["hyperplanes"].weights)
+    found = table1.outcome(wrong, 0)
+    assert found.predicted == "hyperplanes" == found.formed
 
 
 @pytest.mark.parametrize("module", [fig6, fig7a])
@@ -76,6 +123,7 @@ def test_a_head_is_seen_whole_from_the_range_of_its_output(rng):
         assert found.good == (real and (Q @ phi) @ (K @ phi) > 0)
 
 
+@pytest.mark.slow
 def test_negative_definite_scores_do_not_make_a_polygon():
     ending = qk._drawn("negative definite", 0)
     assert ending is None or not ending.polytope

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from attnflow import observe
 from attnflow.plot import Stage
-from attnflow.plot.hulls import draw_neighbours
+from attnflow.plot.hulls import draw_hull, draw_neighbours
 from attnflow.theory import sharp
 
 
@@ -19,3 +20,26 @@ def test_neighbours_are_the_edges_of_the_polytope(name, d, edges):
     flat = stage.view(x)[0]
     ends = np.array([line.get_xydata() for line in ax.lines]).reshape(-1, 2)
     assert np.abs(ends[:, None] - flat[None]).max(axis=-1).min(axis=1).max() < 1e-12
+
+
+def test_a_cube_shows_three_faces_and_hides_three_edges():
+    x = np.stack(np.meshgrid([0.0, 1.0], [0.0, 1.0], [0.0, 1.0]), axis=-1).reshape(-1, 3)
+    ax = Figure().subplots()
+    stage = Stage(x[None], round_=False)
+    draw_hull(ax, stage, observe.hull(x))
+    facets, front, behind = ax.collections
+    assert len(facets.get_paths()) == 6
+    assert [len(lines.get_segments()) for lines in (front, behind)] == [9, 3]
+    # The edges behind meet in the corner that is farthest from the eye.
+    flat, near = stage.view(x)
+    farthest = flat[np.argmin(near)]
+    for segment in behind.get_segments():
+        assert np.abs(segment - farthest).sum(axis=1).min() < 1e-12
+
+
+@pytest.mark.parametrize(("points", "edges"), [(1, 0), (2, 1), (3, 3)])
+def test_flat_hulls_have_their_edges(points, edges):
+    x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[:points]
+    ax = Figure().subplots()
+    draw_hull(ax, Stage(x[None], round_=False), observe.hull(x))
+    assert sum(len(lines.get_segments()) for lines in ax.collections) == edges

@@ -17,30 +17,57 @@ FLAT = 1e-6
 
 
 def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> None:
-    """Draw the hull of tokens in R² or R³ where the stage shows them, with transparent facets."""
+    """Draw the hull of tokens in R² or R³ where the stage shows them.
+
+    In R³ facets are lighter the more they turn towards the eye, and edges behind them are dotted.
+    """
     points, _ = stage.view(hull.points)
-    facets = [points[list(facet)] for facet in hull.facets]
+    found = edges(hull)
+    front = np.ones(len(found), bool)
     if hull.dimension == 3:
-        ax.add_collection(PolyCollection(facets, facecolors=to_rgba(colour, 0.08), zorder=0.5))
-    lines = [points[list(edge)] for edge in edges(hull)]
-    ax.add_collection(LineCollection(lines, colors=to_rgba(colour, 0.7), lw=0.9, zorder=0.6))
+        facing = hull.normals @ hull.span.axes @ stage.frame[2]
+        seen = [number for number in range(len(facing)) if facing[number] > 0]
+        ax.add_collection(
+            PolyCollection(
+                [points[list(hull.facets[number])] for number in seen],
+                facecolors=[to_rgba(colour, 0.24 - 0.18 * facing[number]) for number in seen],
+                zorder=0.5,
+            )
+        )
+        front = np.array([(facing[list(sides)] > 0).any() for sides in found.values()])
+    lines = np.array([points[list(edge)] for edge in found])
+    for shown, alpha, dashes in ((front, 0.8, "-"), (~front, 0.5, (0, (1, 2)))):
+        ax.add_collection(
+            LineCollection(
+                list(lines[shown]),
+                colors=to_rgba(colour, alpha),
+                linewidths=0.9,
+                linestyles=dashes,
+                zorder=0.6,
+            )
+        )
 
 
-def edges(hull: Hull) -> list[tuple[int, int]]:
-    """The edges of the polytope: sides of triangles, without those inside a flat facet."""
-    if hull.dimension < 3:
-        return [(facet[0], facet[1]) for facet in hull.facets]
+def edges(hull: Hull) -> dict[tuple[int, int], list[int]]:
+    """The edges of the polytope, and the numbers of the facets beside each.
+
+    They are sides of triangles, without those inside a flat facet.
+    """
+    if hull.dimension == 1:
+        return {(0, 1): []}
+    if hull.dimension == 2:
+        return {(a, b): [] for a, b in hull.facets}
     beside: dict[tuple[int, int], list[int]] = {}
     for number, facet in enumerate(hull.facets):
         for a, b in ((0, 1), (1, 2), (0, 2)):
             edge = (min(facet[a], facet[b]), max(facet[a], facet[b]))
             beside.setdefault(edge, []).append(number)
     normals = hull.normals
-    return [
-        edge
+    return {
+        edge: sides
         for edge, sides in beside.items()
         if len(sides) < 2 or normals[sides[0]] @ normals[sides[1]] < 1 - FLAT
-    ]
+    }
 
 
 def draw_neighbours(

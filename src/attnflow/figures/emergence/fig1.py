@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
+from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.overview import stage_of
@@ -13,45 +16,45 @@ from attnflow.simulate import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
-END = 15.0
+TIMES = np.array([*np.linspace(0.0, 2.75, 12), 15.0])
+"""Early ones are close enough together for trails to show the ways of tokens."""
+SHOWN = (0, 4, 8, 12)
 
 
-def _run(ts: np.ndarray) -> Trajectory:
-    return simulate(RescaledAttention(), initial.cube(40, 3, seed=0), ts)
+def _run(V: float) -> Trajectory:
+    return simulate(RescaledAttention(V=V), initial.cube(40, 3, seed=0), TIMES, method=late())
 
 
-def _polytope(size: Size) -> Picture:
-    run = _run(np.array([0.0, END]))
+def _polytope(size: Size, V: float) -> Picture:
+    run = _run(V)
     stage = stage_of(run)
     polytope = observe.hull(run.final, 1e-3)
     figure = Figure(figsize=(4.2, 4.2), layout="constrained")
     ax = figure.subplots()
     stage.set(ax)
     draw_hull(ax, stage, polytope)
-    stage.draw(ax, 1, np.zeros(40, int))
+    stage.draw(ax, len(TIMES) - 1, np.zeros(40, int))
     away = float(polytope.distance(run.final).max())
-    numbers = {"t": END, "vertices": polytope.points, "distance": polytope.distance(run.final)}
-    return Picture(figure, numbers, _seen(polytope, away))
+    return Picture(figure, {"t": TIMES[-1], "vertices": polytope.points}, _seen(polytope, away))
 
 
-def _snapshots(size: Size) -> Picture:
-    ts = np.array([0.0, 1.0, 2.0, END])
-    run = _run(ts)
+def _snapshots(size: Size, V: float) -> Picture:
+    run = _run(V)
     stage, polytope = stage_of(run), observe.hull(run.final, 1e-3)
     away = [float(polytope.distance(x).max()) for x in run.xs]
-    figure = Figure(figsize=(3.0 * len(ts), 3.2), layout="constrained")
-    for i, ax in enumerate(figure.subplots(1, len(ts))):
+    figure = Figure(figsize=(3.0 * len(SHOWN), 3.3), layout="constrained")
+    for i, ax in zip(SHOWN, figure.subplots(1, len(SHOWN)), strict=True):
         stage.set(ax)
         draw_hull(ax, stage, polytope)
         stage.draw(ax, i, np.zeros(40, int))
-        ax.set_title(f"$t = {ts[i]:g}$")
-    numbers = {"t": ts, "distance to the nearest vertex, at most": away}
+        ax.set_title(f"$t = {TIMES[i]:g}$")
+    numbers = {"t": TIMES, "distance to the nearest vertex, at most": away}
     return Picture(figure, numbers, _seen(polytope, away[-1]))
 
 
 def _seen(polytope: observe.Hull, away: float) -> tuple[Quantity, ...]:
     return (
-        Quantity("vertices of the polytope", len(polytope.vertices), "≤", 39),
+        Quantity("vertices of the polytope", len(polytope.vertices), "≤", 20),
         Quantity("vertices of the polytope", len(polytope.vertices), "≥", 4),
         Quantity("distance of any token from its nearest vertex", away, "≤", 1e-2),
     )
@@ -62,11 +65,11 @@ RECIPE = Recipe(
     "[E] Fig. 1",
     "Rescaled attention with V = I in R³: at late times every token is at a vertex of a convex "
     "polytope, which is drawn with its facets.",
-    _polytope,
+    partial(_polytope, V=1.0),
 )
 SNAPSHOTS = Recipe(
     "E-fig5",
     "[E] Fig. 5",
     "The same in time: tokens converge to the vertices.",
-    _snapshots,
+    partial(_snapshots, V=1.0),
 )

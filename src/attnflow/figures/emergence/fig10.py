@@ -80,9 +80,9 @@ def _make(size: Size, sign: float) -> Picture:
         ],
     }
     seen = (
-        Quantity("heads whose leading eigenvalue is real and positive", real.sum(), "≥", 1),
-        Quantity("heads that are good triples", good.sum(), "≥", 1),
-        Quantity("heads that are not", np.sum(~good), "≥", 1),
+        Quantity("heads whose leading eigenvalue is real and positive", int(real.sum()), "≥", 1),
+        Quantity("heads that are good triples", int(good.sum()), "≥", 1),
+        Quantity("heads that are not", int((~good).sum()), "≥", 1),
     )
     return Picture(figure, numbers, seen)
 
@@ -93,7 +93,7 @@ def _leading(one: Head) -> complex:
 
 def _drawn(heads: list[Head], good: np.ndarray, real: np.ndarray) -> Figure:
     rows = -(-len(heads) // COLUMNS)
-    figure = Figure(figsize=(1.75 * COLUMNS + 2.6, 1.95 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(1.75 * COLUMNS + 2.6, 2.15 * rows + 0.5), layout="constrained")
     grid = figure.add_gridspec(rows, COLUMNS + 1, width_ratios=[1.0] * COLUMNS + [1.4])
     for h, one in enumerate(heads):
         ax = figure.add_subplot(grid[h // COLUMNS, h % COLUMNS])

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
+from attnflow.figures.emergence.rescaled import attention_along, late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.plot.matrices import draw_matrix
+from attnflow.plot.matrices import draw_matrix, largest_in_blocks
 from attnflow.simulate import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
@@ -17,21 +18,23 @@ from attnflow.theory.checks.base import Quantity
 TIMES = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0)
 
 
-def _make(size: Size, n: int, paper_n: int) -> Picture:
+def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
     n = sized(size, n, paper_n)
-    system = RescaledAttention()
-    run = simulate(system, initial.cube(n, 1, side=2.0, seed=0), TIMES)
-    matrices = [
-        np.asarray(observe.attention(system, x, t)) for t, x in zip(TIMES, run.xs, strict=True)
-    ]
-    ranks = [int(observe.rank(P)) for P in matrices]
-    figure = Figure(figsize=(2.1 * len(TIMES), 2.5), layout="constrained")
+    system = RescaledAttention(V=V)
+    run = simulate(system, initial.cube(n, 1, side=2.0, seed=0), TIMES, method=late())
+    matrices = np.asarray(attention_along(system, run.ts, run.xs))
+    ranks = observe.rank(matrices).tolist()
+    figure = Figure(figsize=(2.0 * len(TIMES) + 0.5, 2.25), layout="constrained")
     # Tokens in their order on the line, so that who follows whom can be seen.
     order = np.argsort(np.asarray(run.xs[0])[:, 0])
-    for ax, t, P, rank in zip(figure.subplots(1, len(TIMES)), TIMES, matrices, ranks, strict=True):
-        draw_matrix(ax, P[np.ix_(order, order)])
+    axes = figure.subplots(1, len(TIMES))
+    for ax, t, P, rank in zip(axes, TIMES, matrices, ranks, strict=True):
+        image = draw_matrix(ax, largest_in_blocks(P[np.ix_(order, order)]), power=0.4)
         ax.set_title(f"$t = {t:g}$, rank {rank}")
-    away = [float(observe.boolean_distance(P)) for P in matrices]
+    figure.colorbar(
+        image, ax=axes, ticks=[0, 0.01, 0.1, 0.4, 1], label="$P_{ij}$", aspect=15, pad=0.01
+    )
+    away = np.asarray(observe.boolean_distance(matrices))
     seen = (
         Quantity("rank of P at the end", ranks[-1], "≤", 2),
         Quantity("distance of P from a matrix of zeros and ones, at the end", away[-1], "≤", 1e-3),
@@ -45,11 +48,11 @@ RECIPE = Recipe(
     "[E] Fig. 3",
     "In dimension 1 with Q = K = V = 1 the attention matrix P(t) of rescaled attention tends to a "
     "Boolean matrix of rank at most 2.",
-    partial(_make, n=40, paper_n=40),
+    partial(_make, n=40, paper_n=40, V=1.0),
 )
 LARGER = Recipe(
     "E-fig11",
     "[E] Fig. 11",
     "The same as E-fig3 with more tokens: the rank does not grow with n.",
-    partial(_make, n=100, paper_n=400),
+    partial(_make, n=100, paper_n=400, V=1.0),
 )

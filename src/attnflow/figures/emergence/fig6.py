@@ -29,7 +29,7 @@ def _make(size: Size, V: Any) -> Picture:
         stage.set(ax)
         for level in found.levels:
             draw_level(ax, found.functional, level)
-        stage.draw(ax, i, found.labels, size=20)
+        stage.draw(ax, i, found.labels, size=20.0)
         draw_direction(ax, found.direction, 0.45 * stage.reach)
         ax.set_title(f"$t = {ts[i]:g}$")
     draw_coordinate(axes[-1], ts, found.along, found.labels)

@@ -24,19 +24,19 @@ CLEAR = 0.3
 """Coordinates whose eigenvalue is smaller in size have hardly moved at the end."""
 
 
-def _run(n: int, d: int, sign: float) -> Trajectory:
+def _run(n: int, d: int, end: float) -> Trajectory:
     """Q and K Ginibre, V symmetric with eigenvalues in about [−2, 2], tokens in [−½, ½]^d."""
     values, queries, keys, tokens = jax.random.split(jax.random.key(0), 4)
     Q, K = (weights.ginibre(d, scale=d**-0.5, key=key) for key in (queries, keys))
     V = weights.goe(d, scale=d**-0.5, key=values)
     x0 = initial.cube(n, d, side=1.0, key=tokens)
-    ts = np.linspace(0.0, END, SAVES)
-    return simulate(RescaledAttention(Q, K, sign * V), x0, ts, method=late())
+    ts = np.linspace(0.0, end, SAVES)
+    return simulate(RescaledAttention(Q, K, V), x0, ts, method=late())
 
 
-def _make(size: Size, sign: float) -> Picture:
-    n, d = sized(size, (64, 32), (256, 128))
-    run: Any = _run(n, d, sign)
+def _make(size: Size, end: float) -> Picture:
+    n, d = sized(size, (48, 24), (256, 128))
+    run: Any = _run(n, d, end)
     basis = observe.eigenbasis(run.system.heads.V)
     ts, along = np.asarray(run.ts), np.asarray(run.xs) @ basis.dual.T
     values = basis.values
@@ -46,7 +46,7 @@ def _make(size: Size, sign: float) -> Picture:
     figure.suptitle(f"$n = {n}$, $d = {d}$, $V$ symmetric", fontsize=12)
     shares = spread[-1] / spread[0]
     numbers = {
-        "t": END,
+        "t": end,
         "n": n,
         "d": d,
         "eigenvalues": values,
@@ -112,5 +112,5 @@ RECIPE = Recipe(
     "Random Q, K and symmetric V in high dimension: the standard deviation (band) of every "
     "coordinate with λ_j > 0 tends to 0 while the mean (line) tends to a value above or below 0; "
     "coordinates with λ_j < 0 diverge.",
-    partial(_make, sign=1.0),
+    partial(_make, end=END),
 )

@@ -83,13 +83,14 @@ def _make(size: Size) -> Picture:
         name: float(np.mean([e is not None and e.polytope for e in found]))
         for name, found in endings.items()
     }
-    figure = Figure(figsize=(12.0, 3.0), layout="constrained")
+    figure = Figure(figsize=(12.0, 3.2), layout="constrained")
     axes = figure.subplots(1, len(FAMILIES))
     for ax, (name, found) in zip(axes, endings.items(), strict=True):
         shown = next((e for e in found if e is not None), None)
         if shown is not None:
             _panel(ax, shown)
         ax.set_title(f"{name}\nvertices in {round(shares[name] * draws)} of {draws} runs")
+    figure.suptitle(r"$V = I$, and $Q^\mathsf{T}K$ is", fontsize=12)
     numbers = {"t": END, "draws": draws, "share that settles at two or more vertices": shares}
     numbers |= {name: _table(found) for name, found in endings.items()}
     seen = (
@@ -100,6 +101,7 @@ def _make(size: Size) -> Picture:
             "≥",
             0.8,
         ),
+        Quantity("share at two or more vertices, QᵀK ≺ 0", shares["negative definite"], "≤", 0.2),
     )
     return Picture(figure, numbers, seen)
 
@@ -115,10 +117,7 @@ def _panel(ax: Axes, ending: Ending) -> None:
     for before, after in zip(ending.zs[0], ending.zs[-1], strict=True):
         ax.plot(*np.stack([before, after]).T, color=PALETTE[0], lw=0.5, alpha=0.35, zorder=0.4)
     corners = observe.hull(ending.zs[-1], SAME_POINT)
-    if corners.dimension == 2:
-        draw_hull(ax, stage, corners)
-    elif corners.dimension == 1:
-        ax.plot(*corners.points.T, color=PALETTE[1], lw=0.9, alpha=0.7, zorder=0.6)
+    draw_hull(ax, stage, corners)
     across, up = ending.zs[-1].T
     ax.scatter(across, up, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
     ax.plot(0, 0, "+", color=PALETTE[1], ms=7)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Array, Float, Int
 
 from attnflow import initial, observe
 from attnflow.simulate import Adaptive, Trajectory, simulate
@@ -27,6 +29,14 @@ def rescaled_run(V: Any, d: int, end: float) -> Trajectory:
     """Rescaled attention with Q = K = I from 40 tokens uniform in [−5, 5]^d, with 61 saves."""
     ts = np.linspace(0.0, end, SAVES)
     return simulate(RescaledAttention(V=V), initial.cube(TOKENS, d, seed=0), ts, method=late())
+
+
+@eqx.filter_jit
+def attention_along(
+    system: RescaledAttention, ts: Float[Array, " T"], zs: Float[Array, "T n d"]
+) -> Float[Array, "T n n"]:
+    """P(t) at all saves of a run, in one compiled call for all systems of a shape."""
+    return jax.vmap(lambda t, z: observe.attention(system, z, t))(ts, zs)
 
 
 @dataclass(frozen=True)
