@@ -34,7 +34,7 @@ def _make(size: Size) -> Picture:
     found = [optimal_configuration(n, d, beta, starts=starts, seed=0) for n, d, beta in rows]
     columns = len(found) if len(found) <= 4 else (len(found) + 1) // 2
     figure = Figure(figsize=(2.5 * columns, 4.6 * -(-len(found) // columns)), layout="constrained")
-    parts = np.atleast_2d(figure.subfigures(-(-len(found) // columns), columns)).ravel()
+    parts = figure.subfigures(-(-len(found) // columns), columns, squeeze=False).ravel()
     for part, one in zip(parts, found, strict=False):
         above, below = part.subplots(2, 1, height_ratios=(1.3, 1))
         _points(above, one)
