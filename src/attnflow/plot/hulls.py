@@ -15,6 +15,9 @@ from attnflow.plot.tokens import Stage
 FLAT = 1e-6
 """Two triangles whose planes differ by less are one facet, and the edge between them is no edge."""
 
+MANY = 100
+"""Up to so many edges between neighbours are drawn in full ink."""
+
 
 def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> None:
     """Draw the hull of tokens in R² or R³ where the stage shows them, with transparent facets."""
@@ -49,11 +52,13 @@ def draw_neighbours(
 ) -> None:
     """Draw the edges between nearest neighbours on the sphere, fainter on its far side.
 
-    For a sharp configuration these are the edges of a polytope.
+    For a sharp configuration these are the edges of a polytope. The more there are, the fainter
+    they are drawn.
     """
     cosines = x @ x.T
     np.fill_diagonal(cosines, -1.0)
     flat, near = stage.view(x)
-    for i, j in np.argwhere(np.triu(cosines > cosines.max() - FLAT)):
-        alpha = 0.75 if near[i] + near[j] >= 0 else 0.25
-        ax.plot(*flat[[i, j]].T, color=to_rgba(colour, alpha), lw=0.9, zorder=0.6)
+    pairs = np.argwhere(np.triu(cosines > cosines.max() - FLAT))
+    alpha = np.where(near[pairs].sum(axis=1) >= 0, 0.75, 0.25)
+    ink = [to_rgba(colour, a * min(1.0, MANY / len(pairs)) ** 0.5) for a in alpha]
+    ax.add_collection(LineCollection(list(flat[pairs]), colors=ink, lw=0.9, zorder=0.6))

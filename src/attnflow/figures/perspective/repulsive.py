@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from attnflow import observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.plot.coxeter import coxeter_plane
 from attnflow.plot.hulls import draw_neighbours
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.plot.tokens import Stage
@@ -49,7 +50,7 @@ def _make(size: Size) -> Picture:
 
 def _points(ax: Axes, one: Configuration) -> None:
     n, d = one.points.shape
-    stage = Stage(one.points[None], round_=True)
+    stage = Stage(one.points[None], round_=True, plane=coxeter_plane(one.points) if d > 3 else None)
     stage.set(ax)
     draw_neighbours(ax, stage, one.points)
     stage.draw(ax, 0, np.zeros(n, int), size=22.0)
