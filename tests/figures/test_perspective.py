@@ -29,8 +29,8 @@ from attnflow.theory import tau_star, transition_time
 
 SWEEPS = Path(__file__).parents[2] / "examples" / "sweeps"
 
-QUICK = ("P-fig2", "P-fig6", "P-wendel", "P-gamma", "P-energy", "P-repulsive")
-SWEPT = ("P-fig3", "P-fig4", "P-fig5")
+QUICK = ("P-fig6", "P-wendel", "P-gamma", "P-energy")
+LONGER = ("P-fig2", "P-fig3", "P-fig4", "P-fig5", "P-repulsive")
 
 
 def made(name):
@@ -44,7 +44,7 @@ def missed(picture):
 
 
 @pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SWEPT)]
+    "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in LONGER)]
 )
 def test_what_must_be_seen_is_there(name):
     picture = made(name)
@@ -107,6 +107,7 @@ def test_energy_that_falls_is_seen(monkeypatch):
     assert any("largest step" in name for name in said)
 
 
+@pytest.mark.slow
 def test_tokens_that_repel_never_end_in_one_cluster(monkeypatch):
     monkeypatch.setattr(fig2, "LATEST", 50.0)
     monkeypatch.setattr(fig2, "BETAS", (1.0, 3.0))
@@ -128,6 +129,7 @@ def test_wendel_of_another_dimension_is_noticed(monkeypatch):
     assert missed(made("P-wendel"))
 
 
+@pytest.mark.slow
 def test_points_that_are_not_optimal_are_noticed():
     right = repulsive.optimal_configuration(12, 3, 8.0, starts=2, seed=0)
     assert all(quantity.holds for quantity in repulsive._seen(right))

@@ -49,7 +49,7 @@ def spec(size: Size) -> dict[str, Any]:
     n, d = sized(size, (16, 32), (32, 128))
     return SPEC | {
         "title": f"Random matrices, n = {n}, d = {d}",
-        "realisations": sized(size, 12, 512),
+        "realisations": sized(size, 24, 512),
         "method": sized(size, {"name": "Layers", "dt": 0.1}, SPEC["method"]),
         "start": {"name": "sphere", "n": n, "d": d},
         "times": TIMES | {"count": sized(size, 61, 200)},
@@ -64,7 +64,11 @@ def _make(size: Size) -> Picture:
     data = swept(spec(size))
     data["together"].attrs["long_name"] = r"$P(\langle x_1, x_2\rangle \geq 1 - \delta)$"
     data = data.assign_coords(
-        ensemble=[f"({x}) {name}" for x, name in zip("abcd", data["ensemble"].values, strict=True)]
+        ensemble=[
+            # mathtext sets a transposed matrix too far from what follows it
+            f"({letter}) {name}".replace(r"^\top ", r"^{\top}\!")
+            for letter, name in zip("abcd", data["ensemble"].values, strict=True)
+        ]
     )
     figure = phase_diagram(data, "together")
     times, found = data["time"].values, data["together"].transpose("ensemble", "beta", "time")
