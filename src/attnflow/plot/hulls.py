@@ -59,6 +59,7 @@ def draw_neighbours(
     np.fill_diagonal(cosines, -1.0)
     flat, near = stage.view(x)
     pairs = np.argwhere(np.triu(cosines > cosines.max() - FLAT))
-    alpha = np.where(near[pairs].sum(axis=1) >= 0, 0.75, 0.25)
-    ink = [to_rgba(colour, a * min(1.0, MANY / len(pairs)) ** 0.5) for a in alpha]
-    ax.add_collection(LineCollection(list(flat[pairs]), colors=ink, lw=0.9, zorder=0.6))
+    fade = min(1.0, (MANY / len(pairs)) ** 0.5)
+    ink = [to_rgba(colour, fade * (0.75 if k >= 0 else 0.25)) for k in near[pairs].sum(axis=1)]
+    lines = LineCollection(list(flat[pairs]), colors=ink, lw=max(0.3, 0.9 * fade), zorder=0.6)
+    ax.add_collection(lines)

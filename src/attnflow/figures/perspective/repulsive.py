@@ -53,7 +53,7 @@ def _points(ax: Axes, one: Configuration) -> None:
     stage = Stage(one.points[None], round_=True, plane=coxeter_plane(one.points) if d > 3 else None)
     stage.set(ax)
     draw_neighbours(ax, stage, one.points)
-    stage.draw(ax, 0, np.zeros(n, int), size=22.0)
+    stage.draw(ax, 0, np.zeros(n, int), size=22.0 if n < 100 else 7.0)
     ax.set_title(f"{one.name or 'not sharp'}\n$n = {n}$, $d = {d}$")
 
 
@@ -109,7 +109,8 @@ RECIPE = Recipe(
     "P-repulsive",
     "[P] §9.1",
     "With V = −I tokens settle where E_β is least: in sharp configurations where these exist. "
-    "Nearest neighbours are joined; below, the inner products that were found (dots) on those of "
-    "the sharp configuration (bars).",
+    "Nearest neighbours are joined; beyond d = 3 points are seen in the plane that a Coxeter "
+    "element turns. Below, the inner products that were found (dots) on those of the sharp "
+    "configuration (bars).",
     _make,
 )
