@@ -66,7 +66,7 @@ def _make(size: Size) -> Picture:
     data = data.assign_coords(
         ensemble=[
             # mathtext sets a transposed matrix too far from what follows it
-            f"({letter}) {name}".replace(r"^\top ", r"^{\top}\!")
+            f"({letter}) {name}".replace(r"^\top ", r"^{\!\!\top}\!")
             for letter, name in zip("abcd", data["ensemble"].values, strict=True)
         ]
     )
