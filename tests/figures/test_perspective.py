@@ -5,22 +5,32 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 
-from attnflow import observe
+from attnflow import initial, observe, theory
 from attnflow.figures import RECIPES
-from attnflow.figures.perspective import energy, fig2, fig3, fig4, fig6, repulsive, wendel
+from attnflow.figures.perspective import (
+    energy,
+    fig2,
+    fig3,
+    fig4,
+    fig5,
+    fig6,
+    gamma,
+    repulsive,
+    wendel,
+)
 from attnflow.initial import normalise
 from attnflow.plot.style import style
+from attnflow.simulate import Fixed, simulate
 from attnflow.spec import parse_sweep, read_sweep
 from attnflow.systems import SA
-from attnflow.theory import tau_star
+from attnflow.theory import tau_star, transition_time
 
 SWEEPS = Path(__file__).parents[2] / "examples" / "sweeps"
 
-QUICK = ("P-fig2", "P-fig6", "P-wendel", "P-gamma", "P-energy")
-LONGER = [
-    pytest.param(name, marks=pytest.mark.slow) for name in ("P-fig3", "P-fig4", "P-repulsive")
-]
+QUICK = ("P-fig6", "P-wendel", "P-gamma", "P-energy")
+LONGER = ("P-fig2", "P-fig3", "P-fig4", "P-fig5", "P-repulsive")
 
 
 def made(name):
@@ -33,26 +43,71 @@ def missed(picture):
     return [quantity.name for quantity in picture.seen if not quantity.holds]
 
 
-@pytest.mark.parametrize("name", [*QUICK, *LONGER])
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in LONGER)]
+)
 def test_what_must_be_seen_is_there(name):
     picture = made(name)
     assert picture.seen
     assert not missed(picture)
 
 
-@pytest.mark.parametrize("figure", [fig3, fig4])
+@pytest.mark.parametrize("figure", [fig3, fig4, fig5])
 def test_paper_sizes_are_the_sweeps_of_the_examples(figure):
     example = read_sweep(SWEEPS / f"{figure.RECIPE.name}.toml")
     assert parse_sweep(figure.spec("paper")) == example
 
 
+@pytest.mark.parametrize(("late", "holds"), [({2: 3.0, 8: 1.3, 128: 1.0}, True), ({}, False)])
+def test_transitions_must_come_to_the_curve(monkeypatch, late, holds):
+    """The map of Fig. 3 with its transitions put at given multiples of the time (6.12)."""
+    beta, times, dims = np.linspace(0.1, 9.0, 12), np.linspace(0.0, 30.0, 61), [2, 8, 128]
+    curve = np.asarray(transition_time(beta, fig3.N, fig3.DELTA))
+    together = [(times > late.get(d, 2.0) * curve[:, None]).astype(float) for d in dims]
+    axes = {"d": dims, "beta": beta, "time": times}
+    data = xarray.Dataset({"together": (tuple(axes), np.array(together))}, coords=axes)
+    monkeypatch.setattr(fig3, "swept", lambda spec: data)
+    assert made("P-fig3").holds == holds
+
+
+def test_a_map_without_transitions_or_without_zones_is_noticed():
+    times, beta = np.linspace(0.0, 30.0, 61), np.linspace(0.1, 9.0, 10)
+    at_once = np.tile(times > 5.0, (len(beta), 1)).astype(float)
+    partly = np.where(beta[:, None] < 2.0, at_once, 0.5 * at_once)
+    assert all(quantity.holds for quantity in fig5._seen("", times, partly))
+    assert [quantity.holds for quantity in fig5._seen("", times, at_once)] == [True, True, False]
+    slow = np.tile(times / times[-1], (len(beta), 1))
+    assert [quantity.holds for quantity in fig5._seen("", times, slow)] == [False, True, False]
+    assert not any(quantity.holds for quantity in fig5._seen("", times, 0.0 * at_once))
+
+
+@pytest.mark.slow
+def test_tokens_that_repel_have_neither_two_nor_three_clusters():
+    x0 = initial.sphere(fig4.N, 2, seed=0, batch=4)
+    for beta, expected in fig4.SHOWN.items():
+        run = simulate(SA(beta, V=-1.0), x0, np.linspace(0, 30, 61), method=Fixed(0.1))
+        assert fig4._typical(run)[1] != expected
+
+
+@pytest.mark.slow
+def test_another_curve_than_gamma_is_noticed(monkeypatch):
+    monkeypatch.setattr(gamma, "DIMS", (16, 4096))
+    monkeypatch.setattr(gamma, "SHOWN", (16,))
+    assert not missed(made("P-gamma"))
+    monkeypatch.setattr(gamma, "gamma", lambda beta, n, ts: theory.gamma(beta, n, ts, False))
+    assert any("orthogonal start" in name for name in missed(made("P-gamma")))
+
+
 def test_energy_that_falls_is_seen(monkeypatch):
+    # with the wrong sign the long run would be stiff and never come to rest
+    monkeypatch.setattr(energy, "LATEST", {1.0: 100.0, -1.0: 100.0})
     monkeypatch.setattr(energy, "SA", lambda beta, V: SA(beta, V=-V))
     said = missed(made("P-energy"))
     assert any("least step" in name for name in said)
     assert any("largest step" in name for name in said)
 
 
+@pytest.mark.slow
 def test_tokens_that_repel_never_end_in_one_cluster(monkeypatch):
     monkeypatch.setattr(fig2, "LATEST", 50.0)
     monkeypatch.setattr(fig2, "BETAS", (1.0, 3.0))

@@ -15,6 +15,9 @@ from attnflow.plot.tokens import Stage
 FLAT = 1e-6
 """Two triangles whose planes differ by less are one facet, and the edge between them is no edge."""
 
+MANY = 100
+"""Up to so many edges between neighbours are drawn in full ink."""
+
 
 def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> None:
     """Draw the hull of tokens in R² or R³ where the stage shows them.
@@ -75,11 +78,14 @@ def draw_neighbours(
 ) -> None:
     """Draw the edges between nearest neighbours on the sphere, fainter on its far side.
 
-    For a sharp configuration these are the edges of a polytope.
+    For a sharp configuration these are the edges of a polytope. The more there are, the fainter
+    they are drawn.
     """
     cosines = x @ x.T
     np.fill_diagonal(cosines, -1.0)
     flat, near = stage.view(x)
-    for i, j in np.argwhere(np.triu(cosines > cosines.max() - FLAT)):
-        alpha = 0.75 if near[i] + near[j] >= 0 else 0.25
-        ax.plot(*flat[[i, j]].T, color=to_rgba(colour, alpha), lw=0.9, zorder=0.6)
+    pairs = np.argwhere(np.triu(cosines > cosines.max() - FLAT))
+    fade = min(1.0, (MANY / len(pairs)) ** 0.5)
+    ink = [to_rgba(colour, fade * (0.75 if k >= 0 else 0.25)) for k in near[pairs].sum(axis=1)]
+    lines = LineCollection(list(flat[pairs]), colors=ink, lw=max(0.3, 0.9 * fade), zorder=0.6)
+    ax.add_collection(lines)

@@ -25,21 +25,28 @@ class Stage:
 
     `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are (the
     sphere from where most of the final tokens show), above through the two leading principal
-    components of all saved states.
+    components of all saved states, or in a `plane` that an orthonormal basis gives.
     """
 
-    def __init__(self, xs: Float[np.ndarray, "T n d"], round_: bool):
+    def __init__(
+        self,
+        xs: Float[np.ndarray, "T n d"],
+        round_: bool,
+        plane: Float[np.ndarray, "2 d"] | None = None,
+    ):
         self.xs = np.asarray(xs, dtype=float)
         self.d = self.xs.shape[-1]
-        self.globe = round_ and self.d == 3
-        self.ring = round_ and self.d == 2
-        self.frame, self.centre = self._frame()
+        self.globe = round_ and self.d == 3 and plane is None
+        self.ring = round_ and (self.d == 2 or plane is not None)
+        self.frame, self.centre = self._frame(plane)
         flat = self.view(self.xs.reshape(-1, self.d))[0]
         flat = flat[np.isfinite(flat).all(axis=1)]
         self.reach = 1.12 if round_ else 1.08 * float(np.abs(flat).max() or 1.0)
 
-    def _frame(self) -> tuple[np.ndarray, np.ndarray]:
+    def _frame(self, plane: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         zero = np.zeros(self.d)
+        if plane is not None:
+            return plane, zero
         if self.d <= 2:
             return np.eye(self.d), zero
         if self.globe:
@@ -79,7 +86,7 @@ class Stage:
                 ax.plot(*flat.T, color="#D5DAE0", lw=0.6, zorder=0)
         if self.ring:
             ax.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=FAINT, lw=0.8, zorder=0))
-        if self.d >= 4:
+        if self.d >= 4 and not self.ring:
             ax.text(0.5, 0.0, "PC 1 – PC 2", transform=ax.transAxes, ha="center", color=FAINT)
         if self.d == 1:
             ax.set_yticks([])

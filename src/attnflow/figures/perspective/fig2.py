@@ -100,14 +100,14 @@ def _zones(ax: Axes) -> None:
             )
     ax.axhline(1.0, 0, 1 / len(DIMS), color=INK, lw=0.8, ls=":")
     ax.axhline(high, 0, 1 / len(DIMS), color=INK, lw=0.8, ls=":")
-    for k, beta, said in (
-        (0, 0.55, r"$\beta \leq 1$: T4.3"),
-        (0, 22.0, r"$\beta \gtrsim n^2$: T5.1"),
-        (0, 1.75, "open"),
+    for across, beta, said in (
+        (0.0, 0.55, r"$\beta \leq 1$: T4.3"),
+        (0.0, 22.0, r"$\beta \gtrsim n^2$: T5.1"),
+        (0.0, 1.75, "open"),
         (1.5, 22.0, r"$d \geq 3$: T6.1"),
-        (3, 22.0, r"$d \geq n$: T6.3"),
+        (3.0, 22.0, r"$d \geq n$: T6.3"),
     ):
-        ax.text(k, beta, said, ha="center", va="center", fontsize=9)
+        ax.text(across, beta, said, ha="center", va="center", fontsize=9)
     ax.set(yscale="log", xlim=(-0.5, len(DIMS) - 0.5), ylim=(LOW, HIGH))
     ax.set_xticks(range(len(DIMS)), [f"{d}" if d < N else f"$n = {N}$" for d in DIMS])
     ax.set_yticks([0.1, 1, 10], ["0.1", "1", "10"])

@@ -42,7 +42,7 @@ def spec(size: Size) -> dict[str, Any]:
 def _make(size: Size) -> Picture:
     data = swept(spec(size))
     figure = Figure(figsize=(8.6, 3.9), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1.5))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.25, 1.5)).ravel()
     ax = left.subplots()
     image = draw_phase(ax, data, "together")
     draw_counts(ax, data, "clusters")

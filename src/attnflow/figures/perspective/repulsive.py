@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from attnflow import observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.plot.coxeter import coxeter_plane
 from attnflow.plot.hulls import draw_neighbours
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.plot.tokens import Stage
@@ -34,7 +35,7 @@ def _make(size: Size) -> Picture:
     found = [optimal_configuration(n, d, beta, starts=starts, seed=0) for n, d, beta in rows]
     columns = len(found) if len(found) <= 4 else (len(found) + 1) // 2
     figure = Figure(figsize=(2.5 * columns, 4.6 * -(-len(found) // columns)), layout="constrained")
-    parts = np.atleast_2d(figure.subfigures(-(-len(found) // columns), columns)).ravel()
+    parts = figure.subfigures(-(-len(found) // columns), columns, squeeze=False).ravel()
     for part, one in zip(parts, found, strict=False):
         above, below = part.subplots(2, 1, height_ratios=(1.3, 1))
         _points(above, one)
@@ -49,10 +50,10 @@ def _make(size: Size) -> Picture:
 
 def _points(ax: Axes, one: Configuration) -> None:
     n, d = one.points.shape
-    stage = Stage(one.points[None], round_=True)
+    stage = Stage(one.points[None], round_=True, plane=coxeter_plane(one.points) if d > 3 else None)
     stage.set(ax)
     draw_neighbours(ax, stage, one.points)
-    stage.draw(ax, 0, np.zeros(n, int), size=22.0)
+    stage.draw(ax, 0, np.zeros(n, int), size=22.0 if n < 100 else 7.0)
     ax.set_title(f"{one.name or 'not sharp'}\n$n = {n}$, $d = {d}$")
 
 
@@ -108,7 +109,8 @@ RECIPE = Recipe(
     "P-repulsive",
     "[P] §9.1",
     "With V = −I tokens settle where E_β is least: in sharp configurations where these exist. "
-    "Nearest neighbours are joined; below, the inner products that were found (dots) on those of "
-    "the sharp configuration (bars).",
+    "Nearest neighbours are joined; beyond d = 3 points are seen in the plane that a Coxeter "
+    "element turns. Below, the inner products that were found (dots) on those of the sharp "
+    "configuration (bars).",
     _make,
 )
