@@ -29,6 +29,8 @@ def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> N
 
 def _edges(hull: Hull) -> list[tuple[int, int]]:
     """The edges of the polytope: sides of triangles, without those inside a flat facet."""
+    if hull.dimension < 2:
+        return [(0, 1)] if len(hull.points) == 2 else []
     if hull.dimension < 3:
         return [(facet[0], facet[1]) for facet in hull.facets]
     beside: dict[tuple[int, int], list[int]] = {}
