@@ -7,7 +7,8 @@ from scipy.special import ive
 
 import attnflow as af
 from attnflow.figures import find, trained
-from attnflow.figures.perspective import noise
+from attnflow.figures.perspective import bbgky, meanfield, noise
+from attnflow.meanfield.bbgky import Comparison
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,25 @@ def test_overlaps_of_the_trained_model_grow_with_depth():
 def test_without_its_noise_the_figure_of_noise_does_not_hold(monkeypatch):
     monkeypatch.setattr(noise, "Noisy", lambda system, sigma: af.Noisy(system, 0.0 * sigma))
     assert not noise.RECIPE.make("quick").holds
+
+
+@pytest.mark.parametrize(("exponent", "growth", "holds"), [(0.5, 0, 1), (0, 0, 0), (0.5, 3, 0)])
+def test_tokens_that_do_not_come_closer_to_their_density_are_noticed(exponent, growth, holds):
+    ts, sizes = np.array([0.0, 1.0]), np.array([50, 200, 800])
+    w1 = 2 * sizes[:, None, None] ** -float(exponent) * np.exp(growth * ts)
+    run = af.meanfield.MeanFieldRun(ts, sizes, w1, 2 * ts, np.ones((2, 8)))
+    assert all(quantity.holds for quantity in meanfield.seen({"SA": run})) == bool(holds)
+
+
+@pytest.mark.parametrize(("chaos", "other", "holds"), [(0.5, 0.1, 1), (0.1, 0.1, 0), (0.5, 0.4, 0)])
+def test_closures_that_do_no_better_than_chaos_are_noticed(chaos, other, holds):
+    def off(by):
+        errors = np.array([0.0, by])
+        return Comparison(np.array([0.0, 1.0]), np.ones((2, 8)), errors, errors)
+
+    found = bbgky.seen({"chaos": off(chaos), "kirkwood": off(other)}, off(0.01))
+    assert all(quantity.holds for quantity in found) == bool(holds)
+    assert not bbgky.seen({"chaos": off(0.5), "kirkwood": off(0.1)}, off(0.1))[0].holds
 
 
 def test_order_that_noise_leaves_is_kuramotos_for_small_beta():

@@ -36,8 +36,8 @@ def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = No
     return figure
 
 
-def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun]) -> None:
-    """W1 against n at the last time, run by run, as `convergence_diagram` has it."""
+def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun], top: float | int = TALLEST) -> None:
+    """W1 against n at the last time, run by run, as `convergence_diagram` has it, up to `top`."""
     for (name, run), colour in zip(runs.items(), PALETTE, strict=False):
         n, w1 = run.sizes, run.w1[..., -1]
         ax.plot(np.repeat(n, w1.shape[1]), w1.ravel(), ".", ms=3, color=colour, alpha=0.4)
@@ -50,7 +50,7 @@ def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun]) -> None:
     ax.set_xticks(sizes, [_power_of_ten(n) for n in sizes])
     ax.xaxis.set_minor_locator(NullLocator())
     least = min(run.w1[..., -1].min() for run in runs.values())
-    ax.set_ylim(least / 2, TALLEST)
+    ax.set_ylim(least / 2, top)
     ax.legend(fontsize=9, loc="lower left")
 
 

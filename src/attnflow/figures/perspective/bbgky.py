@@ -6,6 +6,7 @@ import numpy as np
 
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.meanfield import bbgky
+from attnflow.meanfield.bbgky import Comparison
 from attnflow.plot.many import closure_diagram
 from attnflow.theory.checks.base import Quantity
 
@@ -22,20 +23,23 @@ def _make(size: Size) -> Picture:
     # The equation itself is right if it follows the ensemble once it is told the truth.
     truth = bbgky.compare(sampled, bbgky.Measured(sampled))
     figure = closure_diagram(sampled, found, (END / 4, END / 2, END))
-    worst = {name: float(one.w1.max()) for name, one in found.items()}
-    best = min(worst, key=lambda name: worst[name])
     numbers = {
         "t": ts,
         "W1 to the ensemble in units of π/2": {name: one.w1 for name, one in found.items()},
         "with the third token as sampled": truth.w1,
-        "best closure": best,
     }
-    seen = (
+    return Picture(figure, numbers, seen(found, truth))
+
+
+def seen(found: dict[str, Comparison], truth: Comparison) -> tuple[Quantity, ...]:
+    """What each closure must show, and (8.1) itself with the third token as it was sampled."""
+    worst = {name: float(one.w1.max()) for name, one in found.items()}
+    best = min(worst, key=lambda name: worst[name])
+    return (
         Quantity("(8.1) with the third token as sampled: W1", truth.w1.max(), "≤", 0.04),
         Quantity("molecular chaos: W1 at the end", found["chaos"].w1[-1], "≥", 0.3),
         Quantity(f"best closure ({best}): W1 at any time", worst[best], "≤", 0.15),
     )
-    return Picture(figure, numbers, seen)
 
 
 RECIPE = Recipe(
