@@ -74,8 +74,8 @@ def chosen_head(model: Model) -> tuple[int, int, HeadSpectrum]:
     for layer in range(model.layers):
         _, _, V, O = _weights(model, layer)
         values = np.linalg.eigvals(V @ O)
-        for head in np.flatnonzero(leads_positive(values)):
-            radii[layer, int(head)] = np.abs(values[head]).max()
+        for h in np.flatnonzero(leads_positive(values)):
+            radii[layer, int(h)] = np.abs(values[h]).max()
     for layer, head in sorted(radii, key=lambda at: -radii[at]):
         found = head_spectrum(*(W[head] for W in _weights(model, layer)))
         if found.good:

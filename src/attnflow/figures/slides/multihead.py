@@ -129,7 +129,8 @@ def _rate(away: Float[np.ndarray, " T"]) -> float:
 
 def _drawn(runs: Runs, counts: Any, away: Any, grown: Any) -> Figure:
     figure = Figure(figsize=(10.6, 6.0), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.05))
+    rows: Any = figure.subfigures(2, 1, height_ratios=(1, 1.05))
+    above, below = rows
     plane = next(iter(counts))
     shown = [(plane, 1), (plane, 4), (plane, 16), ("unit circle", 4), ("space", 4)]
     for ax, (start, H) in zip(above.subplots(1, len(shown)), shown, strict=True):
@@ -182,6 +183,6 @@ RECIPE = Recipe(
     "H = 1 … 16 heads. Above, where tokens end in the plane, from the unit circle and in space "
     "(V_h = I/H, positive definite scores). Below, how many places these are; that tokens get "
     "there like e^{−t} whatever H; and, for random V_h, that tokens grow like the "
-    "leading eigenvalue of ΣV_h.",
+    "leading eigenvalue of ΣV_h where it has a positive real part.",
     _make,
 )
