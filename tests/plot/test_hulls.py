@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from attnflow import observe
@@ -44,3 +45,14 @@ def test_flat_hulls_have_their_edges(points, edges):
     ax = Figure().subplots()
     draw_hull(ax, Stage(x[None], round_=False), observe.hull(x))
     assert sum(len(lines.get_segments()) for lines in ax.collections) == edges
+
+
+@pytest.mark.parametrize(("points", "edges"), [([[0, 0], [2, 1], [1, 0.5]], 1), ([[1, 1]] * 2, 0)])
+def test_tokens_on_a_line_have_one_edge_and_equal_ones_none(points, edges):
+    x = np.array(points, float)
+    ax = Figure().subplots()
+    draw_hull(ax, Stage(x[None], False), observe.hull(x))
+    lines = [c for c in ax.collections if isinstance(c, LineCollection)]
+    drawn = [segment for c in lines for segment in c.get_segments()]
+    assert len(drawn) == edges
+    assert all(np.array_equal(np.sort(segment, axis=0), [[0, 0], [2, 1]]) for segment in drawn)

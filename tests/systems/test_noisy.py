@@ -223,3 +223,16 @@ def test_the_order_above_the_threshold_is_that_of_chance():
 def test_work_is_that_of_the_system_inside(system):
     assert af.Noisy(system, 0.5).pairs(50) == system.pairs(50)
     assert af.Kuramoto(1.0).pairs(50) < af.SA(1.0).pairs(50)
+
+
+def test_runs_under_jit_and_vmap_over_noise():
+    x0 = af.initial.angles(6, arc=1.0, seed=0)
+    ts, method = np.array([0.0, 0.5]), af.Fixed(0.1, "heun")
+
+    def final(sigma):
+        return af.simulate(af.Noisy(af.AngularSA(1.0), sigma), x0, ts, method=method, key=3).final
+
+    sigmas = jnp.array([0.0, 0.4])
+    together = jax.jit(jax.vmap(final))(sigmas)
+    for sigma, found in zip(sigmas, together, strict=True):
+        np.testing.assert_allclose(found, final(float(sigma)), atol=1e-12)

@@ -1,5 +1,7 @@
 """Texts that trained models are shown in figures."""
 
+SENTENCE = "The river begins as rain on the hills and ends, much later, as a wide brown sea."
+
 PARAGRAPH = (
     "A river begins in many places at once. Rain falls on the hills, sinks into the ground, and "
     "comes out again as springs that nobody counts. Each spring feeds a small stream, and each "

@@ -8,7 +8,9 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from attnflow.meanfield import MeanFieldRun
 from attnflow.meanfield.bbgky import Comparison, TwoPoint
@@ -28,20 +30,33 @@ def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = No
     """
     with style():
         figure = Figure(figsize=(4.6, 3.6), layout="constrained")
-        ax = figure.subplots()
-        for (name, run), colour in zip(runs.items(), PALETTE, strict=False):
-            n, w1 = run.sizes, run.w1[..., -1]
-            ax.plot(np.repeat(n, w1.shape[1]), w1.ravel(), ".", ms=3, color=colour, alpha=0.4)
-            ax.plot(n, w1.mean(axis=1), "o-", ms=4, color=colour, label=name)
-            ax.plot(n, run.bound[..., -1].mean(axis=1), "--", lw=1, color=colour)
-            ax.plot(n, w1[0].mean() * np.sqrt(n[0] / n), color=FAINT, lw=0.8, zorder=0)
-        ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$W_1(\mu_n(t), \mu(t))$")
-        ax.axhline(np.pi, color=FAINT, lw=0.8, ls=":")
-        ax.set_ylim(None, TALLEST)
-        ax.legend(fontsize=9, loc="lower left")
+        draw_distances(figure.subplots(), runs)
         if path is not None:
             figure.savefig(path)
     return figure
+
+
+def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun], top: float | int = TALLEST) -> None:
+    """W1 against n at the last time, run by run, as `convergence_diagram` has it, up to `top`."""
+    for (name, run), colour in zip(runs.items(), PALETTE, strict=False):
+        n, w1 = run.sizes, run.w1[..., -1]
+        ax.plot(np.repeat(n, w1.shape[1]), w1.ravel(), ".", ms=3, color=colour, alpha=0.4)
+        ax.plot(n, w1.mean(axis=1), "o-", ms=4, color=colour, label=name)
+        ax.plot(n, run.bound[..., -1].mean(axis=1), "--", lw=1, color=colour)
+        ax.plot(n, w1[0].mean() * np.sqrt(n[0] / n), color=FAINT, lw=0.8, zorder=0)
+    ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$W_1(\mu_n(t), \mu(t))$")
+    ax.axhline(np.pi, color=FAINT, lw=0.8, ls=":")
+    sizes = sorted({int(n) for run in runs.values() for n in run.sizes})
+    ax.set_xticks(sizes, [_power_of_ten(n) for n in sizes])
+    ax.xaxis.set_minor_locator(NullLocator())
+    least = min(run.w1[..., -1].min() for run in runs.values())
+    ax.set_ylim(least / 2, top)
+    ax.legend(fontsize=9, loc="lower left")
+
+
+def _power_of_ten(n: int) -> str:
+    k = len(str(n)) - 1
+    return f"$10^{{{k}}}$" if n == 10**k else str(n)
 
 
 def closure_diagram(

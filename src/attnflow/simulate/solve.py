@@ -179,9 +179,10 @@ def solve(
         diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
         diffrax.TqdmProgressMeter() if progress else diffrax.NoProgressMeter(),
     )
-    at = eqx.error_if(
-        at, at.t < ts[-1], "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
-    )
+    # Not all of `at`: the key of a system that draws cannot pass through error_if.
+    stopped = "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
+    reached = eqx.error_if((at.y, at.kept), at.t < ts[-1], stopped)
+    at = eqx.tree_at(lambda a: (a.y, a.kept), at, reached)
     return at.kept, problem.final(at), at
 
 

@@ -1,6 +1,7 @@
 """Figures of [P], *A mathematical perspective on Transformers*."""
 
 from attnflow.figures.perspective import (
+    bbgky,
     energy,
     fig1,
     fig2,
@@ -10,6 +11,8 @@ from attnflow.figures.perspective import (
     fig6,
     gamma,
     hardmax,
+    meanfield,
+    noise,
     repulsive,
     wendel,
 )
@@ -25,5 +28,8 @@ RECIPES = (
     gamma.RECIPE,
     energy.RECIPE,
     repulsive.RECIPE,
+    meanfield.RECIPE,
+    bbgky.RECIPE,
+    noise.RECIPE,
     hardmax.RECIPE,
 )

@@ -1,5 +1,5 @@
 """Figures that answer the questions of [S], the slides."""
 
-from attnflow.figures.slides import collapse, master, scaling
+from attnflow.figures.slides import albert, collapse, master, multihead, scaling
 
-RECIPES = (scaling.RECIPE, master.RECIPE, collapse.RECIPE)
+RECIPES = (multihead.RECIPE, scaling.RECIPE, albert.RECIPE, master.RECIPE, collapse.RECIPE)
