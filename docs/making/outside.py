@@ -1,0 +1,45 @@
+"""Files beside docs/ that its pages link to, and how links find them in the site."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PUBLISHED = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "benchmarks/README.md",
+    "benchmarks/results.json",
+    "examples/*.toml",
+    "examples/sweeps/*.toml",
+    "notebooks/*.py",
+)
+LINK = re.compile(r"(?<!\[[EPS])\]\((?!https?:|#|mailto:)([^)#\s]+)")
+
+
+def published(root: Path) -> Iterator[Path]:
+    """The files that the site has besides those in docs/."""
+    for pattern in PUBLISHED:
+        yield from sorted(root.glob(pattern))
+
+
+def relinked(markdown: str, page: str, root: Path) -> str:
+    """A page with its links to files as they are in the site, where docs/ is the top.
+
+    `page` is its address in the site, which for pages of docs/ leaves `docs/` out.
+    """
+    at_home = (root / "docs" / page).exists()
+    folder = posixpath.dirname(f"docs/{page}" if at_home else page)
+
+    def lead(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, found[1]))
+        if not (root / target).exists():
+            return found[0]
+        address = target.removeprefix("docs/")
+        start = posixpath.dirname(page) or "."
+        return f"]({posixpath.relpath(address, start)}".replace(os.sep, "/")
+
+    return LINK.sub(lead, markdown)
