@@ -17,6 +17,7 @@ PUBLISHED = (
     "examples/sweeps/*.toml",
     "notebooks/*.py",
 )
+COMMENT = re.compile(r"<!--.*?-->\n?", flags=re.DOTALL)
 LINK = re.compile(r"(?<!\[[EPS])\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
@@ -29,7 +30,7 @@ def published(root: Path) -> Iterator[Path]:
 def relinked(markdown: str, page: str, root: Path) -> str:
     """A page with its links to files as they are in the site, where docs/ is the top.
 
-    `page` is its address in the site, which for pages of docs/ leaves `docs/` out.
+    Comments, which mark where numbers are put, are left out. `page` is its address in the site, which for pages of docs/ leaves `docs/` out.
     """
     at_home = (root / "docs" / page).exists()
     folder = posixpath.dirname(f"docs/{page}" if at_home else page)
@@ -42,4 +43,4 @@ def relinked(markdown: str, page: str, root: Path) -> str:
         start = posixpath.dirname(page) or "."
         return f"]({posixpath.relpath(address, start)}".replace(os.sep, "/")
 
-    return LINK.sub(lead, markdown)
+    return LINK.sub(lead, COMMENT.sub("", markdown))

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from attnflow.systems import SYSTEMS, System
 
-RUNS = ("Adaptive", "Coarsening", "Filippov", "Fixed", "Layers", "Trajectory", "simulate", "solve")
-ERRORS = ("IncompleteRun", "InputError", "Interrupted", "ModelError")
-
-REFERENCE: dict[str, tuple[str, ...] | None] = {
-    "attnflow": (*RUNS, *ERRORS),
-    "attnflow.systems": ("SYSTEMS", "System", "Map", "Random", "Diffusive"),
-    "attnflow.initial": None,
-    "attnflow.weights": None,
-    "attnflow.observe": None,
-    "attnflow.theory": None,
-    "attnflow.theory.checks": None,
-    "attnflow.theory.search": None,
-    "attnflow.meanfield": None,
-    "attnflow.meanfield.bbgky": None,
-    "attnflow.models": None,
-    "attnflow.sweep": None,
-    "attnflow.figures": None,
-    "attnflow.plot": None,
-    "attnflow.report": None,
-    "attnflow.spec": None,
-    "attnflow.attention": None,
-    "attnflow.spaces": None,
-}
-"""The public packages, and which members are shown where others have a page of their own."""
+REFERENCE = (
+    "attnflow",
+    "attnflow.systems",
+    "attnflow.initial",
+    "attnflow.weights",
+    "attnflow.weights.couplings",
+    "attnflow.weights.frequencies",
+    "attnflow.weights.graphs",
+    "attnflow.observe",
+    "attnflow.theory",
+    "attnflow.theory.checks",
+    "attnflow.theory.search",
+    "attnflow.meanfield",
+    "attnflow.meanfield.bbgky",
+    "attnflow.models",
+    "attnflow.sweep",
+    "attnflow.figures",
+    "attnflow.plot",
+    "attnflow.report",
+    "attnflow.spec",
+    "attnflow.attention",
+    "attnflow.spaces",
+)
+"""The public packages, each with a page."""
 
 
 def system_paths() -> Iterator[tuple[str, str]]:
@@ -52,8 +55,9 @@ def made(root: Path) -> Iterator[tuple[str, str]]:
     yield "systems/index.md", _all_systems()
     for name, path in system_paths():
         yield path, _system_page(name, SYSTEMS[name], root)
-    for name, path in reference_paths():
-        yield path, _reference_page(name)
+    names = shown()
+    for package, path in reference_paths():
+        yield path, _reference_page(package, names[package])
 
 
 def examples(root: Path) -> dict[str, list[Path]]:
@@ -96,11 +100,22 @@ def _system_page(name: str, system: type[System], root: Path) -> str:
             f"# {name}",
             f'```text title="{system.source}"\n{system.equation}\n```',
             _families(name, root),
-            f"::: {system.__module__}.{name}\n    options:\n      heading_level: 2",
+            f"::: {_address(system, '')}\n    options:\n      members: {_own(system)}",
             "## Runs to try",
             *(_example(path) for path in examples(root)[name]),
         ]
     )
+
+
+def _own(system: type[System]) -> list[str] | str:
+    """The methods that only this system has, as others are the same for all of them."""
+    inherited = {name for base in system.__mro__[1:] for name in vars(base)}
+    own = [
+        name
+        for name, value in vars(system).items()
+        if inspect.isfunction(value) and not name.startswith("_") and name not in inherited
+    ]
+    return own or "false"
 
 
 def _families(name: str, root: Path) -> str:
@@ -136,11 +151,56 @@ def _opening(text: str) -> tuple[str, str]:
     return " ".join(line.lstrip("# ") for line in lines[:first]), "\n".join(lines[first:])
 
 
-def _reference_page(name: str) -> str:
-    shown = REFERENCE[name]
-    members = "" if shown is None else f"\n      members: [{', '.join(shown)}]"
-    text = f"# {name}\n\n::: {name}\n    options:\n      show_root_heading: false{members}\n"
-    if name == "attnflow.systems":
+def public(package: str) -> dict[str, Any]:
+    """What a package offers, by name: its `__all__`, or what it defines."""
+    module = import_module(package)
+    names = getattr(module, "__all__", None)
+    if names is None:
+        names = [name for name, value in vars(module).items() if _defined(name, value, package)]
+    return {name: getattr(module, name) for name in sorted(names, key=str.lower)}
+
+
+def _defined(name: str, value: Any, package: str) -> bool:
+    return not name.startswith("_") and getattr(value, "__module__", None) == package
+
+
+def shown() -> dict[str, dict[str, str]]:
+    """Every public name with the address of its definition, by package, each only once.
+
+    A name stands with the package that holds it, and not again with one above or beside.
+    """
+    seen: set[str | int] = {_address(system, "") for system in SYSTEMS.values()}
+    found: dict[str, dict[str, str]] = {}
+    for package in sorted(REFERENCE, key=lambda name: -name.count(".")):
+        found[package] = {}
+        for name, value in public(package).items():
+            address = _address(value, f"{package}.{name}")
+            elsewhere = _home(address) not in ("", package) or {address, id(value)} & seen
+            if inspect.ismodule(value) or name.startswith("_") or elsewhere:
+                continue
+            seen |= {address, id(value)}
+            found[package][name] = address
+    return found
+
+
+def _address(value: Any, otherwise: str) -> str:
+    """Where a class or a function is defined; other values are where they are offered."""
+    if inspect.isclass(value) or inspect.isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    return otherwise
+
+
+def _home(address: str) -> str:
+    """The package of the reference, below attnflow itself, in which an address lies."""
+    homes = [name for name in REFERENCE[1:] if address.startswith(f"{name}.")]
+    return max(homes, key=len, default="")
+
+
+def _reference_page(package: str, names: dict[str, str]) -> str:
+    module = import_module(package)
+    parts = [f"# {package}", inspect.cleandoc(module.__doc__ or "")]
+    parts += [f"::: {address}" for address in names.values()]
+    if package == "attnflow.systems":
         links = ", ".join(f"[{one}](../systems/{one}.md)" for one in SYSTEMS)
-        text += f"\nEach system has a page of its own: {links}.\n"
-    return text
+        parts.append(f"## One by one\n\nEach system has a page of its own: {links}.")
+    return "\n\n".join(parts) + "\n"

@@ -45,8 +45,10 @@ def _fenced(lines: list[str]) -> Iterator[str]:
 
 
 class Papers(Extension):
-    """Both of them."""
+    """Both of them; and `<x, y>` is an inner product: no page holds HTML."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: D102
         md.inlinePatterns.register(Place(PLACE, md), "place", BEFORE_LINKS)
         md.preprocessors.register(Doctests(md), "doctests", BEFORE_FENCES)
+        md.inlinePatterns.deregister("html")
+        md.preprocessors.deregister("html_block")
