@@ -75,8 +75,9 @@ def _(mo):
         """
         ## Who attends to whom
 
-        Row i of the attention matrix says how token i weighs all others. Tokens of one cluster attend
-        to each other, so with the tokens in the order of their clusters the matrix has blocks.
+        Row i of the attention matrix says how token i weighs all others. Tokens of one cluster
+        attend to each other, so with the tokens in the order of their clusters the matrix has
+        blocks.
         """
     )
     return

@@ -23,9 +23,9 @@ def _(mo):
         """
         # Limit geometries
 
-        Without layer normalisation tokens run away like e^{tV}, and what is followed is z = e^{−tV} x. The
-        eigenvalues of V decide what forms: *The emergence of clusters in self-attention dynamics* proves it for
-        each row of its Table 1.
+        Without layer normalisation tokens run away like e^{tV}, and what is followed is z =
+        e^{−tV} x. The eigenvalues of V decide what forms: *The emergence of clusters in
+        self-attention dynamics* proves it for each row of its Table 1.
         """
     )
     return
@@ -83,8 +83,8 @@ def _(mo):
         """
         ## All of them at once
 
-        What is proven of each V, and what the run shows: the number of places where tokens are, and how far they
-        are from the limit that the theorem names.
+        What is proven of each V, and what the run shows: the number of places where tokens are,
+        and how far they are from the limit that the theorem names.
         """
     )
     return

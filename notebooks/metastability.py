@@ -24,8 +24,8 @@ def _(mo):
         # Metastability
 
         On the circle at large β, tokens gather fast into clusters that hardly feel each other. How
-        long do they live? `Coarsening` merges tokens that have met into one of their joint mass, and
-        then takes steps as long as the slow motion allows.
+        long do they live? `Coarsening` merges tokens that have met into one of their joint mass,
+        and then takes steps as long as the slow motion allows.
         """
     )
     return
@@ -42,9 +42,7 @@ def _(mo):
 def _(af, largest, np):
     betas = np.linspace(4.0, float(largest.value), 4)
     starts = af.initial.sphere(n=32, d=2, seed=0, batch=8)
-    runs = [
-        af.simulate(af.SA(beta), starts, [0.0, 1e15], method=af.Coarsening()) for beta in betas
-    ]
+    runs = [af.simulate(af.SA(beta), starts, [0.0, 1e15], method=af.Coarsening()) for beta in betas]
     return betas, runs, starts
 
 
@@ -52,8 +50,8 @@ def _(af, largest, np):
 def _(mo):
     mo.md(
         """
-        Each line is one start: the number of clusters against time, which goes over many decades. The
-        times of merges are exact, from the merge tree.
+        Each line is one start: the number of clusters against time, which goes over many decades.
+        The times of merges are exact, from the merge tree.
         """
     )
     return
@@ -89,9 +87,9 @@ def _(betas, lives, mo, np):
     mo.md(
         "The last merge, in the median over starts:\n\n| β | t |\n| --- | --- |\n"
         + "".join(f"| {b:.3g} | {t:.3g} |\n" for b, t in zip(betas, lives, strict=True))
-        + f"\nIts logarithm grows by about **{rate:.2f}** for each unit of β. The last two clusters "
-        "stand nearly opposite to each other, and attract with forces like e^(−2β): that alone "
-        "would make it 2."
+        + f"\nIts logarithm grows by about **{rate:.2f}** for each unit of β. The last two "
+        "clusters stand nearly opposite to each other, and attract with forces like e^(−2β): that "
+        "alone would make it 2."
     )
     return (rate,)
 

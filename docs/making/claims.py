@@ -11,25 +11,26 @@ OPENING = """\
 
 Every theorem, conjecture and figure that attnflow reproduces stands here beside its number. [E] is
 *The emergence of clusters in self-attention dynamics*, [P] *A mathematical perspective on
-Transformers*, [S] the slides *Emergence of Clustering in Self-Attention*. No number on this page was
-typed: `docs/making/measured.py` writes it from the files of `attnflow check`, `attnflow search` and
-`attnflow figures`, and a test writes it again and compares.
+Transformers*, [S] the slides *Emergence of Clustering in Self-Attention*. No number on this page
+was typed: `docs/making/measured.py` writes it from the files of `attnflow check`, `attnflow search`
+and `attnflow figures`, and a test writes it again and compares.
 """
 
 THEOREMS = """\
 ## Theorems
 
 Starts and weights that meet the hypothesis are drawn, the flow is run, and the conclusion is
-measured. Shown is the worst draw of each quantity beside its bound; a statement about t → ∞ is judged
-at a horizon with a tolerance, which `attnflow check ID` prints. A measured agreement is no proof, and a
-bound is often a tolerance of ours where the theorem only says that something tends to 0.
+measured. Shown is the worst draw of each quantity beside its bound; a statement about t → ∞ is
+judged at a horizon with a tolerance, which `attnflow check ID` prints. A measured agreement is no
+proof, and a bound is often a tolerance of ours where the theorem only says that something tends
+to 0.
 """
 
 CONJECTURES = """\
 ## Conjectures and open problems
 
-`attnflow search` draws candidates at random and looks for one that contradicts the statement. A hit was
-seen a second time, at a tighter tolerance and for longer. No hit is no proof.
+`attnflow search` draws candidates at random and looks for one that contradicts the statement. A hit
+was seen a second time, at a tighter tolerance and for longer. No hit is no proof.
 """
 
 FIGURES = """\
@@ -47,7 +48,8 @@ ELSEWHERE = """\
 | mean-field limit, Dobrushin's estimate ([P] §3, Remark 3.3) | [many tokens](many-tokens.md) |
 | growth of modes about the uniform measure | [densities](meanfield.md) |
 | closures of the equation of pairs ([P] Problem 4) | [many tokens](many-tokens.md) |
-| noise and consensus ([P] Problem 7), flocks, CBO | [noise and flocks](systems/noise-and-flocks.md) |
+| noise and consensus ([P] Problem 7), flocks, CBO | \
+[noise and flocks](systems/noise-and-flocks.md) |
 | Kuramoto's threshold, random graphs ([P] §7) | [angles](systems/angles.md) |
 | hardmax as a limit, doubly stochastic attention ([P] §9.3, Remark 3.5) | \
 [hard maximum and Sinkhorn](systems/hardmax-and-sinkhorn.md) |
@@ -81,7 +83,9 @@ def page(found: Measured, missing: Sequence[str]) -> str:
             [*map(_checked, open_), *(_searched(row, found.statements) for row in found.searches)],
         ),
         FIGURES,
-        table(("", "what must be seen", "measured, and its bound", ""), map(_figure, found.figures)),
+        table(
+            ("", "what must be seen", "measured, and its bound", ""), map(_figure, found.figures)
+        ),
     ]
     if missing:
         parts.append(f"Not measured yet: {', '.join(missing)}.\n")

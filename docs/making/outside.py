@@ -30,7 +30,8 @@ def published(root: Path) -> Iterator[Path]:
 def relinked(markdown: str, page: str, root: Path) -> str:
     """A page with its links to files as they are in the site, where docs/ is the top.
 
-    Comments, which mark where numbers are put, are left out. `page` is its address in the site, which for pages of docs/ leaves `docs/` out.
+    Comments, which mark where numbers are put, are left out. `page` is its address in the site,
+    which for pages of docs/ leaves `docs/` out.
     """
     at_home = (root / "docs" / page).exists()
     folder = posixpath.dirname(f"docs/{page}" if at_home else page)

@@ -1,7 +1,7 @@
 """A picture of every spec in `examples/`, for the pages of the systems.
 
-    python docs/making/pictures.py                 # all of them, a few minutes
-    python docs/making/pictures.py kuramoto noisy  # some
+python docs/making/pictures.py                 # all of them, a few minutes
+python docs/making/pictures.py kuramoto noisy  # some
 """
 
 from __future__ import annotations
