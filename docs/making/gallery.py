@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ OPENING = """\
 Every picture was made by a recipe of attnflow, from a fixed seed, with one command:
 
 ```bash
-attnflow figures all --size paper --out figures
+attnflow figures all --size {size} --out figures
 ```
 
 `attnflow figures NAME` makes one of them, as PNG, PDF and the numbers behind it as JSON. Below each
@@ -23,7 +24,9 @@ stands what must be seen in it, and what was measured.
 
 def page(figures: Sequence[dict[str, Any]], missing: Sequence[str]) -> str:
     """The whole page. Figures that are `missing` are named."""
-    parts = [OPENING, *map(_entry, figures)]
+    sizes = Counter(row["size"] for row in figures).most_common(1)
+    opening = OPENING.format(size=sizes[0][0] if sizes else "quick")
+    parts = [opening, *map(_entry, figures)]
     if missing:
         parts.append(f"Not in the gallery yet: {', '.join(missing)}.\n")
     return "\n".join(parts)
@@ -50,7 +53,7 @@ def _entry(row: dict[str, Any]) -> str:
             f"{plain(row['source'])}. {plain(row['shows'])}",
             "",
             table(("what", "measured", "bound", ""), rows),
-            f"{film}*{row['size'].capitalize()} size, {row['seconds']:.0f} s.*",
+            f"{film}*{row['size'].capitalize()} size.*",
             "",
         ]
     )

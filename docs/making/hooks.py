@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import mathematics
 import outside
 import pages
-from references import Papers
 from mkdocs.structure.files import File, Files
+from references import Papers
 
 ROOT = Path(__file__).parents[2]
+CODE = re.compile(r"<code>[^<]*</code>")
 
 
 def on_config(config):
@@ -26,8 +28,7 @@ def on_config(config):
 
 def on_files(files: Files, config) -> Files:
     """Add what pages link to beside docs/, and the pages that are made from the code."""
-    for path in outside.published(ROOT):
-        name = str(path.relative_to(ROOT))
+    for name, path in outside.published(ROOT):
         files.append(File.generated(config, name, abs_src_path=str(path)))
     for path, text in pages.made(ROOT):
         files.append(File.generated(config, path, content=text))
@@ -40,5 +41,5 @@ def on_page_markdown(markdown: str, page, **kwargs) -> str:
 
 
 def on_page_content(html: str, **kwargs) -> str:
-    """Write formulas as MathML, which browsers draw by themselves."""
-    return mathematics.drawn(html)
+    """Draw formulas, and take the backslash off the bars that GitHub wants in code in tables."""
+    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), mathematics.drawn(html))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -17,14 +16,19 @@ PUBLISHED = (
     "examples/sweeps/*.toml",
     "notebooks/*.py",
 )
+RENAMED = {"benchmarks/README.md": "benchmarks/measuring.md"}
+"""A README would be the front page of its section."""
+
 COMMENT = re.compile(r"<!--.*?-->\n?", flags=re.DOTALL)
 LINK = re.compile(r"(?<!\[[EPS])\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
-def published(root: Path) -> Iterator[Path]:
-    """The files that the site has besides those in docs/."""
+def published(root: Path) -> Iterator[tuple[str, Path]]:
+    """Address and file of what the site has besides the files in docs/."""
     for pattern in PUBLISHED:
-        yield from sorted(root.glob(pattern))
+        for path in sorted(root.glob(pattern)):
+            name = path.relative_to(root).as_posix()
+            yield RENAMED.get(name, name), path
 
 
 def relinked(markdown: str, page: str, root: Path) -> str:
@@ -40,8 +44,7 @@ def relinked(markdown: str, page: str, root: Path) -> str:
         target = posixpath.normpath(posixpath.join(folder, found[1]))
         if not (root / target).exists():
             return found[0]
-        address = target.removeprefix("docs/")
-        start = posixpath.dirname(page) or "."
-        return f"]({posixpath.relpath(address, start)}".replace(os.sep, "/")
+        address = RENAMED.get(target, target.removeprefix("docs/"))
+        return f"]({posixpath.relpath(address, posixpath.dirname(page) or '.')}"
 
     return LINK.sub(lead, COMMENT.sub("", markdown))

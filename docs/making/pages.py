@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from attnflow.simulate.methods import Method
 from attnflow.systems import SYSTEMS, System
 
 REFERENCE = (
@@ -152,12 +153,13 @@ def _opening(text: str) -> tuple[str, str]:
 
 
 def public(package: str) -> dict[str, Any]:
-    """What a package offers, by name: its `__all__`, or what it defines."""
+    """What a package offers, by name, classes last: its `__all__`, or what it defines."""
     module = import_module(package)
     names = getattr(module, "__all__", None)
     if names is None:
         names = [name for name, value in vars(module).items() if _defined(name, value, package)]
-    return {name: getattr(module, name) for name in sorted(names, key=str.lower)}
+    found = {name: getattr(module, name) for name in names}
+    return dict(sorted(found.items(), key=lambda item: (inspect.isclass(item[1]), item[0].lower())))
 
 
 def _defined(name: str, value: Any, package: str) -> bool:
@@ -196,10 +198,16 @@ def _home(address: str) -> str:
     return max(homes, key=len, default="")
 
 
+def _directive(address: str, value: Any) -> str:
+    """What shows a definition. How a method advances a run is told in the architecture."""
+    inner = inspect.isclass(value) and issubclass(value, Method)
+    return f"::: {address}" + ("\n    options:\n      members: false" if inner else "")
+
+
 def _reference_page(package: str, names: dict[str, str]) -> str:
     module = import_module(package)
     parts = [f"# {package}", inspect.cleandoc(module.__doc__ or "")]
-    parts += [f"::: {address}" for address in names.values()]
+    parts += [_directive(address, getattr(module, name)) for name, address in names.items()]
     if package == "attnflow.systems":
         links = ", ".join(f"[{one}](../systems/{one}.md)" for one in SYSTEMS)
         parts.append(f"## One by one\n\nEach system has a page of its own: {links}.")
