@@ -18,7 +18,7 @@ ANGLES = 4096
 def dobrushin_constant(beta: float | int, normalised: bool = True) -> float:
     """L with `W1(μ(t), ν(t)) ≤ e^{Lt} W1(μ(0), ν(0))` on the circle, for any two measures (R3.3).
 
-    It is the sum of two Lipschitz constants of the field X[μ](θ), in θ and in μ (for W1). USA has
+    It is the sum of two Lipschitz constants of the field `X[μ](θ)`, in θ and in μ (for W1). USA has
     `e^β` twice. SA has `max(1, β + 1/(4β))` in θ, as `∂_θ X` is `β Var(sin) − E cos` of attention,
     and in μ at most `e^β max_y e^{β cos y} (|cos y − β sin² y| + β |sin y|)`, where e^{−β} is
     the least that Z can be. `lipschitz_constants` are those along a solution, which are far less.

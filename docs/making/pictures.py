@@ -1,0 +1,61 @@
+"""A picture of every spec in `examples/`, for the pages of the systems.
+
+python docs/making/pictures.py                 # all of them, a few minutes
+python docs/making/pictures.py kuramoto noisy  # some
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from attnflow.errors import IncompleteRun
+from attnflow.plot import overview
+from attnflow.report import summarise
+from attnflow.simulate import simulate
+from attnflow.spec import read_spec
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PICTURES = ROOT / "docs" / "images" / "systems"
+
+DPI, COLOURS = 110, 128
+
+
+def draw(spec: Path) -> Path:
+    """Run a spec as `attnflow run` does and keep its picture, small enough for a page."""
+    wanted = read_spec(spec)
+    planned = wanted.build()
+    try:
+        run = simulate(
+            planned.system, planned.x0, planned.ts, method=planned.method, key=planned.key
+        )
+    except IncompleteRun as error:
+        run = error.trajectory
+    figure = overview(run, summarise(run), title=wanted.title)
+    return keep(figure, PICTURES / f"{spec.stem}.png")
+
+
+def keep(figure, path: Path) -> Path:
+    """Write a figure with few colours: a third of the bytes, and the same to the eye."""
+    raw = BytesIO()
+    figure.savefig(raw, dpi=DPI, format="png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture = Image.open(raw).convert("RGB")
+    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    return path
+
+
+def main(names: Sequence[str]) -> None:
+    """Draw the named specs, or all."""
+    specs = [EXAMPLES / f"{name}.toml" for name in names] or sorted(EXAMPLES.glob("*.toml"))
+    for spec in specs:
+        print(draw(spec).relative_to(ROOT), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
