@@ -1,10 +1,14 @@
 """The plots of the papers for the screen, on plotly: they move, zoom, and answer to the pointer."""
 
-from attnflow.plot.screen.pairs import leaders, matrix, overlaps
-from attnflow.plot.screen.plane import phase, spectrum
-from attnflow.plot.screen.theme import Theme, themed
-from attnflow.plot.screen.times import lines, merge_tree
-from attnflow.plot.screen.tokens import tokens
+from attnflow.extras import needed
+
+needed("plotly", "explore", "plots for the screen need plotly")
+
+from attnflow.plot.screen.pairs import leaders, matrix, overlaps  # noqa: E402
+from attnflow.plot.screen.plane import phase, spectrum  # noqa: E402
+from attnflow.plot.screen.theme import Theme, themed  # noqa: E402
+from attnflow.plot.screen.times import lines, merge_tree  # noqa: E402
+from attnflow.plot.screen.tokens import tokens  # noqa: E402
 
 __all__ = [
     "Theme",
