@@ -44,8 +44,9 @@ def test_filling_up_with_copies_and_zeros_changes_no_run():
 def test_heads_that_contract_do_not_pass_for_heads_that_cluster(monkeypatch):
     right = multihead._flow
     monkeypatch.setattr(multihead, "_flow", lambda scores, V, x0, m: right(scores, -V, x0, m))
-    picture = multihead.RECIPE.make("quick")
-    assert [quantity.holds for quantity in picture.seen] == [False, False, False]
+    missed = [q.name for q in multihead.RECIPE.make("quick").seen if not q.holds]
+    assert any("least mean" in name for name in missed)
+    assert any("growth" in name for name in missed)
 
 
 def test_one_head_many_times_is_that_head():

@@ -64,10 +64,11 @@ def _make(size: Size) -> Picture:
     rates = {H: float(np.median([_rate(one) for one in away[H]])) for H in heads}
     grown = {H: _growth(H, len(starts) * draws, n) for H in heads}
     off = np.concatenate([np.diff(grown[H], axis=1) for H in heads])
-    share = max(counts[plane][H].mean() for H in heads) / n
+    places = [counts[plane][H].mean() for H in heads]
     apart = max(abs(rate - 1) for rate in rates.values())
     seen = (
-        Quantity("places over tokens in the plane, mean at most", share, "≤", 0.3),
+        Quantity("places in the plane, least mean", min(places), "≥", 1.5),
+        Quantity("places over tokens in the plane, largest mean", max(places) / n, "≤", 0.3),
         Quantity("rate of convergence, from 1 at most", apart, "≤", 0.1),
         Quantity("growth of tokens less Re λ₁(ΣV_h), median", np.median(np.abs(off)), "≤", 0.05),
     )
