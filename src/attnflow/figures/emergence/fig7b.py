@@ -82,7 +82,8 @@ def _drawn(
         for j, colour in zip(which, PALETTE, strict=False):
             draw_band(ax, ts, along[..., j], colour, rf"$\lambda_j = {values[j]:.2f}$")
         ax.set_title(rf"$\varphi_j^*(z_i)$, {title}")
-        ax.legend(fontsize=8, loc="upper right", ncols=2 if place is not places[-1] else 1)
+        corner = "lower right" if place is places[0] else "upper right"
+        ax.legend(fontsize=8, loc=corner, ncols=2 if place is not places[-1] else 1)
     figure.axes[-1].set_yscale("symlog", linthresh=1.0)
     figure.axes[-1].legend(fontsize=8, loc="upper left")
     ax = figure.add_subplot(grid[:, 2])
