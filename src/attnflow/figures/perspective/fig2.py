@@ -54,7 +54,7 @@ def times_to_one(beta: float, starts: int) -> Float[np.ndarray, "D S"]:
 
 
 def _make(size: Size) -> Picture:
-    starts = sized(size, 4, 32)
+    starts = sized(size, 12, 32)
     times = np.stack([times_to_one(beta, starts) for beta in BETAS])
     ended = np.isfinite(times)
     sure = np.array([[proven(d, beta) for d in DIMS] for beta in BETAS])
