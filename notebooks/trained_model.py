@@ -99,13 +99,21 @@ def _(af, mo, model):
 
 
 @app.cell
-def _(af, good, mo, model, states):
-    layer, head = good[0]
-    flow = af.models.trained_flow(model, layer, states[layer], head=head, until=5.0)
+def _(good, mo):
+    named = {f"layer {layer}, head {number}": (layer, number) for layer, number in good}
+    chosen = mo.ui.dropdown(named, value="layer 3, head 9", label="a good triple")
+    chosen
+    return (chosen,)
+
+
+@app.cell
+def _(af, chosen, mo, model, states):
+    _layer, _head = chosen.value
+    flow = af.models.trained_flow(model, _layer, states[_layer], head=_head, until=5.0)
     mo.md(
         f"""
-        The equation on the sphere with head {head} of layer {layer} alone, from where the tokens
-        are before that layer: {flow.clusters[0]} clusters become {flow.clusters[-1]}.
+        The equation on the sphere with this head alone, from where the tokens are before its
+        layer: {flow.clusters[0]} clusters become {flow.clusters[-1]} by t = 5.
         """
     )
     return (flow,)
