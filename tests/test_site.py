@@ -123,9 +123,10 @@ def test_every_package_and_module_is_in_the_reference(making):
     assert (packages | modules) - inner <= {name.split(".")[-1] for name in making.REFERENCE}
 
 
-def test_formulas_are_drawn_and_inner_products_kept(site):
+def test_formulas_are_drawn_and_sets_and_inner_products_kept(site):
     text = (site / "ten-minutes.html").read_text()
     assert text.count('<div class="formula"><svg') == 4
     assert "arithmatex" not in text
     reference = (site / "reference" / "attnflow.observe.html").read_text()
     assert "The distinct values of &lt;x_i, x_j&gt;, increasing" in reference
+    assert "at most three values {a, 0, b}" in (site / "claims.html").read_text()
