@@ -147,7 +147,8 @@ def _checked(row: dict[str, Any]) -> Sequence[str]:
 
 def _searched(row: dict[str, Any], statements: dict[str, tuple[str, str]]) -> Sequence[str]:
     source, statement = statements[row["id"]]
-    seen = "; ".join(f"{plain(what)}: {count}" for what, count in row["tally"].items())
+    often = sorted(row["tally"].items(), key=lambda item: -item[1])
+    seen = "; ".join(f"{plain(what)}: {count}" for what, count in often)
     return (
         f"**{row['id']}** {plain(source)}",
         plain(statement),
