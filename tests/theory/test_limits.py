@@ -84,6 +84,7 @@ def test_growing_coordinates_are_counted_and_the_others_not() -> None:
     V = np.diag([1.0, 0.5, -1.0])
     z = np.array([[1.0, 1.0, 7.0], [1.0, 1.0, -3.0], [1.0, -1.0, 0.0], [-1.0, 1.0, 2.0]])
     assert growing_points(V, np.stack([z, z])) == (3, 0.0)
+    assert growing_points(-np.eye(3), np.stack([z, 2 * z])) == (1, 0.0)
     points, moved = growing_points(V, np.stack([z, z + np.array([0.0, 0.1, 5.0])]))
     assert points == 3
     assert 0.05 < moved < 0.1

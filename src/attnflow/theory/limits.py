@@ -91,7 +91,7 @@ def growing_points(V: Any, zs: Float[np.ndarray, "T n d"]) -> tuple[int, float]:
     """At how many points the growing coordinates are at the end, and how far they `moved`.
 
     Growing are those along eigenvalues of V with positive real part. Points within 1e-2 of the
-    `size` are one.
+    `size` are one. Where nothing grows there is one point, and the subspace is all of R^d.
 
     >>> growing_points(np.diag([1.0, -1.0]), np.array([[[1.0, 0.0], [1.0, 5.0], [-1.0, 0.0]]] * 2))
     (2, 0.0)
@@ -99,6 +99,8 @@ def growing_points(V: Any, zs: Float[np.ndarray, "T n d"]) -> tuple[int, float]:
     V = np.asarray(1.0 if V is None else V)
     V = V if V.ndim else V * np.eye(zs.shape[-1])
     _, coordinates = invariant_subspace(V, lambda value: value.real > 0)
+    if not len(coordinates):
+        return 1, 0.0
     ys = zs @ coordinates.T
     return clusters(ys[-1], 1e-2 * size(ys)).count, moved(ys)
 
