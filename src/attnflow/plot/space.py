@@ -24,9 +24,9 @@ Box = Float[np.ndarray, "2 3"]
 def box_of(x: Float[np.ndarray, "n 3"]) -> Box:
     """The lower and the upper corner of a box around points, with a margin.
 
-    >>> print(box_of(np.array([[0.0, 0.0, 0.0], [1.0, 10.0, 100.0]])))
-    [[ -0.05  -0.5   -5.  ]
-     [  1.05  10.5  105.  ]]
+    >>> print(box_of(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 10.0]])))
+    [[-0.05 -0.1  -0.5 ]
+     [ 1.05  2.1  10.5 ]]
     """
     low, high = x.min(axis=0), x.max(axis=0)
     margin = MARGIN * np.maximum(high - low, 1e-9)
