@@ -49,14 +49,11 @@ def _make(size: Size) -> Picture:
             Quantity(f"branch “{name}” from its closed form", e, "≤", 1e-8)
             for name, e in off.items()
         ),
-        Quantity(
-            "off ties: distance of (9.4) at the largest β", ends["off ties, (9.4)"][-1], "≤", 1e-6
-        ),
-        Quantity(
-            "off ties: distance of (4) at the largest β",
-            ends["off ties, rescaled (4)"][-1],
-            "≤",
-            1e-6,
+        *(
+            Quantity(
+                f"{name}: β times the distance, at the largest β", betas[-1] * gaps[-1], "≤", 10
+            )
+            for name, gaps in ends.items()
         ),
         Quantity("from the tie: exponent of β", slope, "≤", -0.8),
     )
@@ -115,6 +112,7 @@ RECIPE = Recipe(
     "[P] §9.3",
     "The singular dynamics. From the tie of Example 9.3 token 3 goes to one token, to the other, "
     "between them, or waits; away from ties, (9.4) and rescaled attention tend to the hardmax flow "
-    "as β grows, and from the tie (9.4) takes the mean.",
+    "as β grows, like 1/β where tokens change whom they follow, and from the tie (9.4) takes the "
+    "mean.",
     _make,
 )

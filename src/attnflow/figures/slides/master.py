@@ -19,6 +19,8 @@ SIDES = (1.0, 1.5, 2.0, 3.0, 4.0)
 """Sides of the cubes of starts; scores grow with their squares."""
 
 DRAWN = 2.0
+LATE = 100.0
+"""By then frozen attention has gathered its tokens: at the rate 1 − λ₂ of its matrix."""
 TIMES = np.linspace(0.0, 6.0, 61)
 PARTED = 0.1
 """Flow and prediction have parted when a token is off by this part of the largest."""
@@ -56,7 +58,8 @@ def _make(size: Size) -> Picture:
     right.set_xticks(SIDES, [f"{side:g}" for side in SIDES])
     right.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
     right.minorticks_off()
-    groups = [_groups(x) for x in (flow[-1], predicted[-1])]
+    in_the_end = MasterEquation(system, DRAWN * x0[0]).tokens(np.array([LATE]))[-1]
+    groups = [_groups(x) for x in (flow[-1], in_the_end)]
     seen = (
         Quantity(
             "distance at the first step, at most",
@@ -65,7 +68,7 @@ def _make(size: Size) -> Picture:
             PARTED,
         ),
         Quantity("clusters of the flow at the end", groups[0], "≥", 2),
-        Quantity("clusters of the frozen prediction at the end", groups[1], "≤", 1),
+        Quantity(f"clusters of the frozen prediction at t = {LATE:g}", groups[1], "≤", 1),
         Quantity("time to part, smallest start over largest", mean[0] / mean[-1], "≥", 2),
     )
     numbers = {
@@ -120,6 +123,6 @@ RECIPE = Recipe(
     "[S] master equation",
     "Attention frozen at its start has a closed form. The flow follows it for a time that is the "
     "shorter the farther tokens are spread, and then goes elsewhere: the prediction gathers all "
-    "tokens in one cluster, the flow in several.",
+    "tokens in one cluster in the end, the flow in several.",
     _make,
 )
