@@ -31,6 +31,7 @@ REFERENCE = (
     "attnflow.sweep",
     "attnflow.figures",
     "attnflow.plot",
+    "attnflow.plot.screen",
     "attnflow.report",
     "attnflow.spec",
     "attnflow.attention",
