@@ -18,8 +18,8 @@ attnflow figures all --size {size} --out figures
 ```
 
 `attnflow figures NAME` makes one of them, as PNG, PDF and the numbers behind it as JSON. Below each
-stands what must be seen in it, what was measured, and its size: those of quick size were not yet made
-in the paper's.
+stands what must be seen in it, what was measured, and its size: those of quick size were not yet
+made in the paper's.
 """
 
 
