@@ -8,7 +8,13 @@ from attnflow.models.extracting import attention_layer, extract_heads, idealised
 from attnflow.models.flows import Flow, trained_flow
 from attnflow.models.load import load
 from attnflow.models.model import Model
-from attnflow.models.spectra import HeadSpectrum, LayerSpectrum, head_spectrum, spectra
+from attnflow.models.spectra import (
+    HeadSpectrum,
+    LayerSpectrum,
+    head_matrices,
+    head_spectrum,
+    spectra,
+)
 from attnflow.models.survey import survey
 from attnflow.models.surveyed import Survey, TextSurvey
 
@@ -25,6 +31,7 @@ __all__ = [
     "TextSurvey",
     "attention_layer",
     "extract_heads",
+    "head_matrices",
     "head_spectrum",
     "idealised",
     "load",

@@ -57,15 +57,20 @@ def spectra(model: Model, layer: int) -> LayerSpectrum:
     V_h has the rank of a head at most. What decides is in the span of the rows and columns of V_h,
     Q_h and K_h, so matrices are restricted to it, which changes no eigenvalue but zeros.
     """
-    folded = extract_heads(model, layer)
-    own = model.system.heads.at(float(layer), folded.V.dtype)
-    H, d = folded.count or 1, folded.V.shape[-1]
-    shapes = {"Q": (H, -1, d), "K": (H, -1, d), "V": (H, -1, d), "O": (H, d, -1)}
-    Q, K, V, O = (_stack(getattr(own, name), shape) for name, shape in shapes.items())
+    Q, K, V, O = head_matrices(model, layer)
     V_sum = np.einsum("hdk,hke->de", O, V)
     total = _sorted(np.linalg.eigvals(V_sum))
     heads = tuple(head_spectrum(*four) for four in zip(Q, K, V, O, strict=True))
     return LayerSpectrum(layer, heads, total, float(np.abs(total).max()))
+
+
+def head_matrices(model: Model, layer: int) -> tuple[Float[np.ndarray, "H rows columns"], ...]:
+    """Q, K, V and O of the heads of a layer, one above the other, in float64; without biases."""
+    folded = extract_heads(model, layer)
+    own = model.system.heads.at(float(layer), folded.V.dtype)
+    H, d = folded.count or 1, folded.V.shape[-1]
+    shapes = {"Q": (H, -1, d), "K": (H, -1, d), "V": (H, -1, d), "O": (H, d, -1)}
+    return tuple(_stack(getattr(own, name), shape) for name, shape in shapes.items())
 
 
 def head_spectrum(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +10,9 @@ from matplotlib.figure import Figure
 
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.figures.trained import trained_model
-from attnflow.models import Model
+from attnflow.models import HeadSpectrum, Model, head_matrices, head_spectrum
 from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE
-from attnflow.theory import limit_geometry
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import leads_positive
 
@@ -22,46 +20,18 @@ HUB = "albert-xlarge-v2"
 COLUMNS = 6
 
 
-class Head(NamedTuple):
-    """A trained head: the eigenvalues of O V other than 0, and what they say.
-
-    `real` is whether the leading one is real and positive, `good` whether moreover
-    <Qφ₁, Kφ₁> > 0, so that (Q, K, V) is a good triple.
-    """
-
-    eigenvalues: np.ndarray
-    real: bool
-    good: bool
-
-
-def head(Q: np.ndarray, K: np.ndarray, V: np.ndarray, O: np.ndarray) -> Head:
-    """Look at a head in the range of O, which O V maps R^d to: elsewhere eigenvalues are 0.
-
-    >>> O = np.array([[1.0], [0.0]])
-    >>> head(np.eye(2), np.eye(2), np.array([[2.0, 5.0]]), O)
-    Head(eigenvalues=array([2.+0.j]), real=True, good=True)
-    """
-    basis, R = np.linalg.qr(O)
-    value = R @ V @ basis
-    eigenvalues = np.linalg.eigvals(value).astype(complex)
-    # For a single direction V = cI, which is a good triple in R^d all the same.
-    kind = limit_geometry(Q @ basis, K @ basis, value).kind
-    good = kind == "hyperplanes" or (len(value) == 1 and kind == "polytope")
-    return Head(eigenvalues, bool(leads_positive(eigenvalues[None])[0]), good)
-
-
-def heads_of(model: Model, layer: int, sign: float = 1.0) -> list[Head]:
-    """The heads of a layer; biases play no part."""
-    heads: Any = model.system.heads.at(float(layer), np.dtype(float))
-    Q, K, V, O = (np.asarray(W) for W in (heads.Q, heads.K, heads.V, heads.O))
-    return [head(Q[h], K[h], sign * V[h], O[h]) for h in range(len(V))]
+def heads_of(model: Model, layer: int, sign: float = 1.0) -> list[HeadSpectrum]:
+    """The heads of a layer, with the value matrices ±O V."""
+    Q, K, V, O = head_matrices(model, layer)
+    return [head_spectrum(*four) for four in zip(Q, K, sign * V, O, strict=True)]
 
 
 def _make(size: Size, sign: float) -> Picture:
     model, name = trained_model(HUB, size, "float64")
     layers = [heads_of(model, k, sign) for k in range(1 if model.shared else model.layers)]
-    good = np.array([[one.good for one in heads] for heads in layers])
-    real = np.array([[one.real for one in heads] for heads in layers])
+    good = np.array([[one.good is True for one in heads] for heads in layers])
+    spectra = np.array([[one.eigenvalues for one in heads] for heads in layers])
+    real = np.array([leads_positive(values) for values in spectra])
     shown = int(np.argmax(good.sum(axis=1)))
     figure = _drawn(layers[shown], good, real)
     d, k = model.system.heads.dim, len(layers[0][0].eigenvalues)
@@ -74,10 +44,8 @@ def _make(size: Size, sign: float) -> Picture:
         "good triples, layer by layer": good,
         "share real and positive": real.mean(),
         "share of good triples": good.mean(),
-        "leading eigenvalues of the layer, real parts": [_leading(h).real for h in layers[shown]],
-        "leading eigenvalues of the layer, imaginary parts": [
-            _leading(h).imag for h in layers[shown]
-        ],
+        "leading eigenvalues of the layer, real parts": spectra[shown, :, 0].real,
+        "leading eigenvalues of the layer, imaginary parts": spectra[shown, :, 0].imag,
     }
     seen = (
         Quantity("heads whose leading eigenvalue is real and positive", int(real.sum()), "≥", 1),
@@ -87,11 +55,7 @@ def _make(size: Size, sign: float) -> Picture:
     return Picture(figure, numbers, seen)
 
 
-def _leading(one: Head) -> complex:
-    return complex(one.eigenvalues[np.argmax(np.abs(one.eigenvalues))])
-
-
-def _drawn(heads: list[Head], good: np.ndarray, real: np.ndarray) -> Figure:
+def _drawn(heads: list[HeadSpectrum], good: np.ndarray, real: np.ndarray) -> Figure:
     rows = -(-len(heads) // COLUMNS)
     figure = Figure(figsize=(1.75 * COLUMNS + 2.6, 2.15 * rows + 0.5), layout="constrained")
     grid = figure.add_gridspec(rows, COLUMNS + 1, width_ratios=[1.0] * COLUMNS + [1.4])

@@ -56,12 +56,8 @@ def _make(size: Size, V: Any) -> Picture:
         "V": V,
         "eigenvalues, real parts": values.real,
         "eigenvalues, imaginary parts": values.imag,
-        "φ₁": found.direction,
-        "φ₁*": found.functional,
-        "levels": found.levels,
-        "tokens on each": np.bincount(found.labels),
     }
-    return Picture(figure, numbers, found.seen)
+    return Picture(figure, numbers | found.numbers, found.seen)
 
 
 RECIPE = Recipe(

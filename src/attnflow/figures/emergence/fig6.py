@@ -38,12 +38,8 @@ def _make(size: Size, V: Any) -> Picture:
         "t": ts[-1],
         "V": V,
         "eigenvalues": np.sort(np.linalg.eigvals(V).real)[::-1],
-        "φ₁": found.direction,
-        "φ₁*": found.functional,
-        "levels": found.levels,
-        "tokens on each": np.bincount(found.labels),
     }
-    return Picture(figure, numbers, found.seen)
+    return Picture(figure, numbers | found.numbers, found.seen)
 
 
 RECIPE = Recipe(

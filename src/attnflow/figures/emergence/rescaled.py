@@ -50,6 +50,16 @@ class Levels:
     levels: Float[np.ndarray, " k"]
 
     @property
+    def numbers(self) -> dict[str, Any]:
+        """What is behind the picture."""
+        return {
+            "φ₁": self.direction,
+            "φ₁*": self.functional,
+            "levels": self.levels,
+            "tokens on each": np.bincount(self.labels),
+        }
+
+    @property
     def seen(self) -> tuple[Quantity, ...]:
         """T4.1: at most three levels, {a, 0, b}, and tokens are there."""
         ys = self.along[..., None]

@@ -15,7 +15,7 @@ from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.texts import SENTENCE
 from attnflow.figures.trained import trained_model
-from attnflow.models import HeadSpectrum, Model, ModelError, head_spectrum, idealised
+from attnflow.models import HeadSpectrum, Model, ModelError, head_matrices, head_spectrum, idealised
 from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE, colours
 from attnflow.plot.tokens import Stage
@@ -69,24 +69,18 @@ def chosen_head(model: Model) -> tuple[int, int, HeadSpectrum]:
     Leading eigenvalues say which heads come into question, so that few are looked at closely.
     """
     if model.shared:
-        return 0, PAPER_HEAD, head_spectrum(*(W[PAPER_HEAD] for W in _weights(model, 0)))
+        return 0, PAPER_HEAD, head_spectrum(*(W[PAPER_HEAD] for W in head_matrices(model, 0)))
     radii = {}
     for layer in range(model.layers):
-        _, _, V, O = _weights(model, layer)
+        _, _, V, O = head_matrices(model, layer)
         values = np.linalg.eigvals(V @ O)
         for h in np.flatnonzero(leads_positive(values)):
             radii[layer, int(h)] = np.abs(values[h]).max()
     for layer, head in sorted(radii, key=lambda at: -radii[at]):
-        found = head_spectrum(*(W[head] for W in _weights(model, layer)))
+        found = head_spectrum(*(W[head] for W in head_matrices(model, layer)))
         if found.good:
             return layer, head, found
     raise ModelError(f"{model.name} has no head that is a good triple.")
-
-
-def _weights(model: Model, layer: int) -> tuple[np.ndarray, ...]:
-    """Q, K, V and O of the heads of a layer in float64."""
-    own: Any = model.system.heads.at(float(layer), model.embedding.words.dtype)
-    return tuple(np.asarray(W, float) for W in (own.Q, own.K, own.V, own.O))
 
 
 def _flows(model: Model, layer: int, head: int, alone: float, step: float) -> dict[str, Ran]:
@@ -94,7 +88,7 @@ def _flows(model: Model, layer: int, head: int, alone: float, step: float) -> di
     words = model.states(SENTENCE)[layer]
     size = jnp.sqrt(jnp.mean(jnp.sum(jnp.square(words), axis=-1)))
     random = size * jnp.asarray(initial.sphere(*words.shape, seed=0), words.dtype)
-    _, _, V, O = _weights(model, layer)
+    _, _, V, O = head_matrices(model, layer)
     together = float(np.abs(np.linalg.eigvals(np.einsum("hdk,hke->de", O, V))).max())
     given: dict[str, Any] = {
         "random tokens": (random, [head], alone),
