@@ -105,10 +105,10 @@ def _seen(
     # without a transition the difference of two infinite times would be no number
     width = (most - tenth) / half if np.isfinite(most) else np.inf
     part = time_in_part(times, together)
-    longest = float(part.max() / part[0])
+    longest = part.max() / part[0]
     return [
         Quantity(f"{letter} width of the transition / its time, least β", width, "≤", 1.0),
-        Quantity(f"{letter} pairs together at the end, least β", float(together[0, -1]), "≥", 0.95),
+        Quantity(f"{letter} pairs together at the end, least β", together[0, -1], "≥", 0.95),
         Quantity(f"{letter} longest time of part together / at least β", longest, "≥", 3.0),
     ]
 

@@ -6,7 +6,7 @@ import abc
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, SupportsFloat
 
 import jax
 import numpy as np
@@ -28,14 +28,14 @@ FIT = 4
 class Quantity:
     """A number that was measured beside the bound that the theorem gives it.
 
-    >>> Quantity("diameter", 1e-9, "≤", 1e-6).holds
+    >>> Quantity("diameter", np.float32(1e-9), "≤", 1e-6).holds
     True
     """
 
     name: str
-    value: float | int
+    value: SupportsFloat
     sense: Literal["≤", "≥"]
-    bound: float | int
+    bound: SupportsFloat
 
     def __post_init__(self) -> None:
         """Plain numbers, whatever array they came from."""
@@ -45,7 +45,8 @@ class Quantity:
     @property
     def margin(self) -> float:
         """How far the value is on the right side of its bound; negative if it is not."""
-        return self.bound - self.value if self.sense == "≤" else self.value - self.bound
+        value, bound = float(self.value), float(self.bound)
+        return bound - value if self.sense == "≤" else value - bound
 
     @property
     def holds(self) -> bool:
@@ -55,7 +56,7 @@ class Quantity:
     @property
     def slack(self) -> float:
         """The margin in units of the bound, to compare quantities of different size."""
-        return self.margin / abs(self.bound) if self.bound else self.margin
+        return self.margin / abs(float(self.bound)) if self.bound else self.margin
 
     def to_json(self) -> dict[str, Any]:
         """The numbers; infinities as words, as JSON has none."""
