@@ -111,4 +111,4 @@ def test_every_plot_has_both_themes(theme, rng):
         screen.phase(data, "p", theme=theme),
         screen.spectrum(np.array([1.0, 1j, -1j]), theme=theme),
     ):
-        assert written(figure)["layout"]["paper_bgcolor"] == PAPER[theme]
+        assert written(figure)["layout"]["template"]["layout"]["paper_bgcolor"] == PAPER[theme]

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float, Real
+from jaxtyping import Float, Int, Real
 
 from attnflow.plot.leaders import KEYS, LEAST, QUERIES
 from attnflow.plot.screen.theme import Theme, themed
@@ -14,16 +14,28 @@ from attnflow.plot.style import FAINT, PALETTE
 
 
 def matrix(
-    P: Real[np.ndarray, "n m"], *, top: float | int = 1.0, theme: Theme = "light"
+    P: Real[np.ndarray, "n n"],
+    *,
+    tokens: Int[np.ndarray, " n"] | None = None,
+    top: float | int = 1.0,
+    theme: Theme = "light",
 ) -> go.Figure:
     """A matrix of weights: row i is what token i attends to, pale is 0 and dark is `top`.
 
-    >>> matrix(np.eye(2)).data[0].z.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    `tokens` are the numbers of the tokens that are shown, in their order.
+
+    >>> figure = matrix(np.eye(2), tokens=np.array([7, 3]))
+    >>> figure.data[0].z.tolist(), figure.data[0].x
+    ([[1.0, 0.0], [0.0, 1.0]], ('7', '3'))
     """
     pointed = "token %{y} → token %{x}: %{z:.3f}<extra></extra>"
-    image = go.Heatmap(z=P, zmin=0, zmax=top, colorscale="Blues", hovertemplate=pointed)
+    names = [str(token) for token in (range(len(P)) if tokens is None else tokens)]
+    image = go.Heatmap(
+        z=P, x=names, y=names, zmin=0, zmax=top, colorscale="Blues", hovertemplate=pointed
+    )
     figure = go.Figure(image)
+    figure.update_xaxes(type="category", nticks=5)
+    figure.update_yaxes(type="category", nticks=5)
     figure.update_xaxes(title="to token", constrain="domain")
     figure.update_yaxes(title="from token", autorange="reversed", scaleanchor="x")
     return themed(figure, theme)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 import plotly.graph_objects as go
@@ -20,24 +21,32 @@ FONT = "STIX Two Text, STIXGeneral, Georgia, serif"
 def themed(figure: go.Figure, theme: Theme = "light") -> go.Figure:
     """Give a figure the project's fonts and colours, in place, and return it.
 
-    >>> themed(go.Figure(), "dark").layout.paper_bgcolor
+    >>> themed(go.Figure(), "dark").layout.template.layout.paper_bgcolor
     '#16181d'
     """
+    figure.layout.template = template(theme)
+    return figure
+
+
+@cache
+def template(theme: Theme) -> go.layout.Template:
+    """What all figures of a theme have in common; what a figure says itself goes before it."""
     axis = {
         "gridcolor": GRID[theme],
         "linecolor": FAINT,
         "zerolinecolor": GRID[theme],
         "tickcolor": FAINT,
     }
-    figure.update_layout(
-        paper_bgcolor=PAPER[theme],
-        plot_bgcolor=PAPER[theme],
-        font={"family": FONT, "color": TEXT[theme], "size": 14},
-        colorway=list(PALETTE),
-        margin={"l": 55, "r": 15, "t": 35, "b": 45},
-        hoverlabel={"font": {"family": FONT}},
-        legend={"bgcolor": "rgba(0,0,0,0)"},
+    return go.layout.Template(
+        layout={
+            "paper_bgcolor": PAPER[theme],
+            "plot_bgcolor": PAPER[theme],
+            "font": {"family": FONT, "color": TEXT[theme], "size": 14},
+            "colorway": list(PALETTE),
+            "margin": {"l": 55, "r": 15, "t": 35, "b": 45},
+            "hoverlabel": {"font": {"family": FONT}},
+            "legend": {"bgcolor": "rgba(0,0,0,0)"},
+            "xaxis": axis,
+            "yaxis": axis,
+        }
     )
-    figure.update_xaxes(**axis)
-    figure.update_yaxes(**axis)
-    return figure

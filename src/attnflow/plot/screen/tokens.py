@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from attnflow.observe.hull import Hull
 from attnflow.plot.hulls import edges
 from attnflow.plot.screen.theme import Theme, themed
+from attnflow.plot.space import plane_in_box
 from attnflow.plot.style import FAINT, PALETTE, colours
 from attnflow.plot.tokens import Stage, graticule
 
@@ -20,7 +21,27 @@ SPACE = {"visible": False}
 
 
 def tokens(
-    ts: Float[np.ndarray, " T"],
+    ts: Float[np.ndarray, " T"], xs: Float[np.ndarray, "T n d"], *, round_: bool, **shown: Any
+) -> go.Figure:
+    """Tokens at the times ts, with their paths, a slider, and buttons to play and to pause.
+
+    What else may be `shown` is as for `start_of_tokens`.
+
+    >>> ts, xs = np.array([0.0, 1.0]), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
+    >>> figure = tokens(ts, xs, round_=True)
+    >>> [frame.name for frame in figure.frames], figure.frames[1].data[0].y
+    (['0', '1'], array([1.]))
+    """
+    figure = start_of_tokens(xs, round_=round_, **shown)
+    Points = type(figure.data[-1])
+    figure.frames = [
+        go.Frame(data=[Points(**_places(x))], traces=[len(figure.data) - 1], name=f"{t:.4g}")
+        for t, x in zip(ts, as_seen(Stage(xs, round_)), strict=True)
+    ]
+    return figure.update_layout(sliders=[_slider(figure)], updatemenus=[_buttons()])
+
+
+def start_of_tokens(
     xs: Float[np.ndarray, "T n d"],
     *,
     round_: bool,
@@ -29,23 +50,16 @@ def tokens(
     hull: Hull | None = None,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Tokens at the times ts, with their paths, a slider, and buttons to play and to pause.
+    """Tokens at the first of some states, with their paths; the last trace are the tokens.
 
     `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are, above
     through the two leading principal components of all states. `labels` give colours, `words` are
     shown where one points, and `hull` is drawn behind tokens in R² and R³.
-
-    >>> ts, xs = np.array([0.0, 1.0]), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
-    >>> figure = tokens(ts, xs, round_=True)
-    >>> [frame.name for frame in figure.frames], figure.frames[1].data[0].y
-    (['0', '1'], array([1.]))
     """
-    xs = np.asarray(xs, float)
     stage = Stage(xs, round_)
-    solid = stage.d == 3
+    seen, solid = as_seen(stage), stage.d == 3
     Points: Any = go.Scatter3d if solid else go.Scatter
-    seen = xs if solid else np.array([stage.view(x)[0] for x in xs])
-    shade = colours(np.zeros(xs.shape[1], int) if labels is None else labels)
+    shade = colours(np.zeros(stage.xs.shape[1], int) if labels is None else labels)
     dots = Points(
         **_places(seen[0]),
         mode="markers",
@@ -56,14 +70,14 @@ def tokens(
     )
     behind = [*_outline(stage), *([] if hull is None else _hull(hull)), _paths(Points, seen)]
     figure = go.Figure([*behind, dots])
-    last = len(behind)
-    figure.frames = [
-        go.Frame(data=[Points(**_places(x))], traces=[last], name=f"{t:.4g}")
-        for t, x in zip(ts, seen, strict=True)
-    ]
     _window(figure, stage)
-    figure.update_layout(showlegend=False, sliders=[_slider(figure)], updatemenus=[_buttons()])
+    figure.update_layout(showlegend=False)
     return themed(figure, theme)
+
+
+def as_seen(stage: Stage) -> Float[np.ndarray, "T n k"]:
+    """The tokens of a stage at all states: in space where it has three dimensions, else flat."""
+    return stage.xs if stage.d == 3 else np.array([stage.view(x)[0] for x in stage.xs])
 
 
 def _places(x: np.ndarray) -> dict[str, np.ndarray]:
@@ -79,7 +93,7 @@ def _broken(lines: np.ndarray) -> np.ndarray:
 
 def _paths(Points: Any, seen: np.ndarray) -> Any:
     line = {"color": PALETTE[0], "width": 1}
-    path = _broken(np.swapaxes(seen, 0, 1))
+    path = _broken(np.swapaxes(seen, 0, 1)).astype(np.float32)  # half of what the page is sent
     return Points(**_places(path), mode="lines", line=line, opacity=0.25, hoverinfo="skip")
 
 
@@ -108,6 +122,41 @@ def _hull(hull: Hull) -> list[Any]:
     return [faces, go.Scatter3d(**sides, mode="lines", line=line, hoverinfo="skip")]
 
 
+def add_level(
+    figure: go.Figure,
+    xs: Float[np.ndarray, "n d"],
+    functional: Float[np.ndarray, " d"],
+    level: float,
+) -> None:
+    """Add the part of `functional · x = level` that is in the box of tokens of R² or R³.
+
+    >>> figure = go.Figure()
+    >>> add_level(figure, np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.0, 1.0]), 0.5)
+    >>> figure.data[0].y.tolist()
+    [0.5, 0.5]
+    """
+    low, high = xs.min(axis=0), xs.max(axis=0)
+    if xs.shape[1] == 3:
+        corners = plane_in_box(functional, level, np.stack([low, high]))
+        if len(corners) > 2:
+            shade = {"color": FAINT, "opacity": 0.25, "hoverinfo": "skip"}
+            figure.add_trace(
+                go.Mesh3d(**_places(corners), delaunayaxis=_flattest(functional), **shade)
+            )
+        return
+    foot = functional * level / (functional @ functional)
+    along = np.array([-functional[1], functional[0]]) / np.linalg.norm(functional)
+    reach = np.linalg.norm(high - low) / 2
+    ends = np.stack([foot - reach * along, foot + reach * along])
+    line = {"color": FAINT, "dash": "dash"}
+    figure.add_trace(go.Scatter(**_places(ends), mode="lines", line=line, hoverinfo="skip"))
+
+
+def _flattest(normal: Float[np.ndarray, " 3"]) -> str:
+    """The axis along which a plane is seen most from above."""
+    return "xyz"[int(np.argmax(np.abs(normal)))]
+
+
 def _window(figure: go.Figure, stage: Stage) -> None:
     """Equal scales, and the same window at all times."""
     if stage.d == 3:
@@ -116,7 +165,7 @@ def _window(figure: go.Figure, stage: Stage) -> None:
             name: SPACE | {"range": [middle[k] - stage.reach, middle[k] + stage.reach]}
             for k, name in enumerate(("xaxis", "yaxis", "zaxis"))
         }
-        eye = stage.frame[2] * 1.6
+        eye = stage.frame[2] * 1.35
         camera = {"eye": dict(zip("xyz", eye.tolist(), strict=True))}
         figure.update_scenes(**sides, aspectmode="cube", camera=camera)
         return

@@ -1,0 +1,6 @@
+"""A web page where one sees attention flow."""
+
+from attnflow.explore.app import create_app
+from attnflow.explore.form import Form
+
+__all__ = ["Form", "create_app"]

@@ -1,0 +1,79 @@
+"""The page: its frame and its parts."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+
+from attnflow._version import __version__
+from attnflow.explore import flow, model, phase, theorems
+from attnflow.explore.fields import aria
+from attnflow.explore.jobs import Jobs
+from attnflow.explore.safety import protect
+
+PARTS: dict[str, tuple[str, Any]] = {
+    "/": ("Flow", flow),
+    "/phase": ("Phase diagram", phase),
+    "/theorems": ("Theorems", theorems),
+    "/model": ("Model", model),
+}
+"""The parts of the page by their address: a name, and a module with `layout` and `connect`."""
+
+
+def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") -> Dash:
+    """The app, ready to be served at `host`; stores and models are looked for inside `folder`."""
+    app = Dash(
+        "attnflow",
+        assets_folder=str(Path(__file__).parent / "assets"),
+        title="attnflow explore",
+        update_title="",
+        serve_locally=True,
+        suppress_callback_exceptions=True,
+    )
+    app.layout = _layout
+    jobs = jobs or Jobs()
+
+    @app.callback(Output("part", "children"), Input("place", "pathname"), State("place", "search"))
+    def _show(pathname: str, search: str | None) -> Any:
+        if pathname not in PARTS:
+            return html.P(f"There is no page {pathname} here.", role="alert")
+        return PARTS[pathname][1].layout(search or "", folder)
+
+    app.clientside_callback(
+        ClientsideFunction("explore", "theme"),
+        Output("page", "className"),
+        Output("theme", "data"),
+        Output("theme-switch", "children"),
+        Input("theme-switch", "n_clicks"),
+        State("theme", "data"),
+    )
+    for _, part in PARTS.values():
+        part.connect(app, jobs, folder)
+    protect(app, host)
+    return app
+
+
+def _layout() -> Any:
+    """The frame, made anew for each visitor, with a name that nobody can guess."""
+    links = [dcc.Link(name, href=path, className="to-part") for path, (name, _) in PARTS.items()]
+    return html.Div(
+        [
+            dcc.Location(id="place", refresh=False),
+            dcc.Store(id="visitor", data=secrets.token_urlsafe(18)),
+            dcc.Store(id="theme", storage_type="local", data="light"),
+            html.Header(
+                [
+                    html.Strong("attnflow", className="brand"),
+                    html.Nav(links, **aria(label="Parts")),
+                    html.Button("Dark", id="theme-switch", type="button"),
+                ]
+            ),
+            html.Main(id="part"),
+            html.Footer(f"attnflow {__version__}. Tokens are particles, layers are time."),
+        ],
+        id="page",
+        className="light",
+    )

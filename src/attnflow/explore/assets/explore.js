@@ -1,0 +1,241 @@
+// What moves in the page without asking the server: the moment that is shown, playing, the theme.
+window.dash_clientside = window.dash_clientside || {};
+
+(function () {
+  "use strict";
+  const held = {}; // by part: the frames of its run, unpacked, and the timer that plays them
+  const took = []; // milliseconds that the last moments took, for whoever wants to know
+  window.attnflowTook = took;
+
+  const PACE = { "½×": 160, "1×": 80, "2×": 40, "4×": 20 };
+  const still = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const plot = (id) => {
+    const found = document.querySelector(`#${id} .js-plotly-plot`);
+    return found && found.data && found.data.length ? found : null;
+  };
+  const partOf = (context) => context.inputs_list[0].id.split("-")[0];
+
+  function unpack(text) {
+    const raw = atob(text);
+    const out = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
+    return out;
+  }
+
+  // The values of a matrix at a moment, from 0 to 255.
+  const square = (here) => here.frames.rows.length;
+  const bytesAt = (here, k) => {
+    const size = square(here) ** 2;
+    return here.bytes.subarray(k * size, (k + 1) * size);
+  };
+
+  function matrixAt(here, k) {
+    const m = square(here);
+    const scale = here.frames.attention_top / 255;
+    const flat = bytesAt(here, k);
+    return Array.from({ length: m }, (_, i) =>
+      Array.from(flat.subarray(i * m, (i + 1) * m), (entry) => scale * entry),
+    );
+  }
+
+  // Plotly draws a plot anew when its data change, which takes too long while things move. So what
+  // moves is pushed in what Plotly drew, and Plotly is told when it has come to rest.
+  function pushTokens(at, place) {
+    const trace = at._fullData[at._fullData.length - 1];
+    if (place.length > 2) {
+      const drawn = at._fullLayout.scene._scene.traces[trace.uid];
+      [trace.x, trace.y, trace.z] = place;
+      drawn.update(trace);
+      return;
+    }
+    const { xaxis, yaxis } = at._fullLayout;
+    const points = at.querySelectorAll(".scatterlayer .trace:last-child path.point");
+    points.forEach((point, i) => {
+      const to = `translate(${xaxis.c2p(place[0][i])},${yaxis.c2p(place[1][i])})`;
+      point.setAttribute("transform", to);
+    });
+  }
+
+  function pushOverlaps(at, heights) {
+    const { xaxis, yaxis } = at._fullLayout;
+    const { x, width } = at._fullData[0];
+    const floor = yaxis.c2p(0);
+    at.querySelectorAll(".barlayer .point path").forEach((bar, i) => {
+      const left = xaxis.c2p(x[i] - width[i] / 2);
+      const right = xaxis.c2p(x[i] + width[i] / 2);
+      bar.setAttribute("d", `M${left},${floor}V${yaxis.c2p(heights[i])}H${right}V${floor}Z`);
+    });
+  }
+
+  function shades(at) {
+    const stops = at._fullData[0].colorscale.map(([v, text]) => [v, text.match(/\d+/g).map(Number)]);
+    return Array.from({ length: 256 }, (_, i) => {
+      const v = i / 255;
+      const j = Math.max(1, stops.findIndex((stop) => stop[0] >= v));
+      const [[low, a], [high, b]] = [stops[j - 1], stops[j]];
+      return a.map((from, c) => from + ((b[c] - from) * (v - low)) / (high - low));
+    });
+  }
+
+  function pushAttention(at, here, k) {
+    const image = at.querySelector(".heatmaplayer image");
+    if (!image) return;
+    const m = square(here);
+    here.canvas = here.canvas || Object.assign(document.createElement("canvas"), { width: m, height: m });
+    here.shades = here.shades || shades(at);
+    const pen = here.canvas.getContext("2d", { willReadFrequently: true });
+    const pixels = pen.createImageData(m, m);
+    bytesAt(here, k).forEach((value, i) => pixels.data.set([...here.shades[value], 255], 4 * i));
+    pen.putImageData(pixels, 0, 0);
+    image.style.imageRendering = "pixelated";
+    image.setAttribute("href", here.canvas.toDataURL());
+  }
+
+  function pushCursor(at, t) {
+    const line = at.querySelector(".shapelayer path");
+    const { xaxis, yaxis } = at._fullLayout;
+    if (!line) return;
+    const x = xaxis._offset + xaxis.c2p(t);
+    line.setAttribute("d", `M${x},${yaxis._offset}V${yaxis._offset + yaxis._length}`);
+  }
+
+  function moving(part) {
+    const here = held[part];
+    return {
+      tokens: plot(`${part}-tokens`),
+      attention: here.bytes && plot(`${part}-attention`),
+      overlaps: here.frames.overlaps && plot(`${part}-overlaps`),
+      curves: [plot(`${part}-energy`), plot(`${part}-clusters`)].filter(Boolean),
+    };
+  }
+
+  function show(part, k) {
+    const here = held[part];
+    const { tokens, attention, overlaps, curves } = moving(part);
+    if (!tokens) return;
+    const begun = performance.now();
+    pushTokens(tokens, here.frames.seen[k]);
+    if (attention) pushAttention(attention, here, k);
+    if (overlaps) pushOverlaps(overlaps, here.frames.overlaps[k]);
+    curves.forEach((at) => pushCursor(at, here.frames.ts[k]));
+    took.push(performance.now() - begun);
+    if (took.length > 200) took.shift();
+    window.clearTimeout(here.rest);
+    here.rest = window.setTimeout(() => settle(part, k), 400);
+  }
+
+  function settle(part, k) {
+    const here = held[part];
+    const { tokens, attention, overlaps, curves } = moving(part);
+    if (!tokens || here.at !== k || here.timer) return;
+    const place = here.frames.seen[k];
+    const moved = { x: [place[0]], y: [place[1]] };
+    if (place.length > 2) moved.z = [place[2]];
+    window.Plotly.restyle(tokens, moved, [tokens.data.length - 1]);
+    if (attention) window.Plotly.restyle(attention, { z: [matrixAt(here, k)] }, [0]);
+    if (overlaps) window.Plotly.restyle(overlaps, { y: [here.frames.overlaps[k]] }, [0]);
+    const t = here.frames.ts[k];
+    curves.forEach((at) => window.Plotly.relayout(at, { "shapes[0].x0": t, "shapes[0].x1": t }));
+  }
+
+  function pause(part) {
+    window.clearTimeout(held[part].timer);
+    held[part].timer = null;
+    window.dash_clientside.set_props(`${part}-play`, { children: "Play" });
+  }
+
+  // A moment is asked for only when the one before is drawn, so a slow page does not fall behind.
+  function playFrom(part, k) {
+    const here = held[part];
+    const last = here.frames.ts.length - 1;
+    window.dash_clientside.set_props(`${part}-moment`, { value: k });
+    if (k >= last) {
+      pause(part);
+      return;
+    }
+    here.timer = window.setTimeout(() => {
+      window.requestAnimationFrame(() => {
+        if (here.timer && document.getElementById(`${part}-moment`)) playFrom(part, here.at + 1);
+      });
+    }, here.pace);
+  }
+
+  function take(part, sent) {
+    const before = held[part];
+    if (before) window.clearTimeout(before.timer);
+    const bytes = sent.attention ? unpack(sent.attention) : null;
+    held[part] = { frames: sent, bytes: bytes, timer: null, at: 0, pace: before ? before.pace : 80 };
+    if (!before || before.frames.run !== sent.run) return true;
+    held[part].at = before.at;
+    return false;
+  }
+
+  window.dash_clientside.explore = {
+    move: function (k, sent) {
+      if (!sent) return "";
+      const part = partOf(window.dash_clientside.callback_context);
+      const known = held[part] && held[part].frames === sent;
+      const fresh = !known && take(part, sent);
+      const here = held[part];
+      const at = fresh ? 0 : Math.min(k || 0, here.frames.ts.length - 1);
+      here.at = at;
+      window.requestAnimationFrame(() => show(part, at));
+      if (fresh && !still.matches) {
+        window.dash_clientside.set_props(`${part}-play`, { children: "Pause" });
+        playFrom(part, 0);
+      }
+      const clusters = here.frames.clusters[at];
+      const word = clusters === 1 ? "cluster" : "clusters";
+      return `${here.frames.across || "t ="} ${here.frames.ts[at]}, ${clusters} ${word}`;
+    },
+
+    play: function (clicks, speed) {
+      const part = partOf(window.dash_clientside.callback_context);
+      const here = held[part];
+      if (!here || !clicks) return "Play";
+      here.pace = PACE[speed] || 80;
+      if (here.timer) {
+        pause(part);
+        return "Play";
+      }
+      playFrom(part, here.at + 1 < here.frames.ts.length ? here.at : 0);
+      return "Pause";
+    },
+
+    png: function (clicks, id) {
+      const at = plot(id);
+      if (clicks && at) {
+        const name = `attnflow-${id}`;
+        window.Plotly.downloadImage(at, { format: "png", scale: 2, filename: name });
+      }
+      return window.dash_clientside.no_update;
+    },
+
+    typed: (family) => (family === "typed" ? "field" : "field hidden"),
+
+    made: function (store) {
+      const outputs = window.dash_clientside.callback_context.outputs_list;
+      return outputs.map(() => (store === "a new sweep" ? "field" : "field hidden"));
+    },
+
+    theme: function (clicks, now) {
+      const next = clicks ? (now === "dark" ? "light" : "dark") : now || "light";
+      return [next, next, next === "dark" ? "Light" : "Dark"];
+    },
+  };
+
+  // Dash gives the handle of a slider no name, and makes it anew when its range changes.
+  new MutationObserver(() => {
+    for (const handle of document.querySelectorAll(".player [role=slider]:not([aria-label])")) {
+      handle.setAttribute("aria-label", "Moment");
+    }
+  }).observe(document.documentElement, { childList: true, subtree: true });
+
+  // Enter in a field does what the first button of its form does.
+  document.addEventListener("keydown", (event) => {
+    const form = event.target.closest && event.target.closest("form.form");
+    if (event.key !== "Enter" || !form || event.target.tagName !== "INPUT") return;
+    event.preventDefault();
+    form.querySelector("button.primary").click();
+  });
+})();

@@ -1,0 +1,79 @@
+"""Fields of forms, each with its label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from dash import dcc, html
+
+Make = Callable[[str, Any], Any]
+Field = tuple[str, Make]
+"""A label, and what makes the field from its id and its value."""
+
+
+def aria(**said: str) -> dict[str, Any]:
+    """Attributes that a screen reader reads.
+
+    >>> aria(label="Parts")
+    {'aria-label': 'Parts'}
+    """
+    return {f"aria-{name}": text for name, text in said.items()}
+
+
+def number(
+    least: float | int, most: float | int, step: Any = "any", *, wait: float | bool = False
+) -> Make:
+    """A field for a number in a range; `wait` are seconds after the last key, before it counts."""
+
+    def make(name: str, value: Any) -> Any:
+        return dcc.Input(
+            id=name,
+            type="number",
+            value=value,
+            min=least,
+            max=most,
+            step=step,
+            debounce=wait,
+            required=True,
+        )
+
+    return make
+
+
+def choice(options: Iterable[str]) -> Make:
+    """A field for one of several words."""
+
+    def make(name: str, value: Any) -> Any:
+        return dcc.Dropdown(list(options), value, id=name, clearable=False)
+
+    return make
+
+
+def words(rows: int, hint: str) -> Make:
+    """A field for several lines."""
+
+    def make(name: str, value: Any) -> Any:
+        return dcc.Textarea(id=name, value=value, rows=rows, placeholder=hint)
+
+    return make
+
+
+def rows(part: str, fields: Mapping[str, Field], values: Mapping[str, Any]) -> list[Any]:
+    """Labels with their fields; the id of a field is `{part}-{name}`."""
+    return [
+        html.Div(
+            [
+                html.Label(label, htmlFor=f"{part}-{name}", id=f"label-{part}-{name}"),
+                make(f"{part}-{name}", values[name]),
+            ],
+            className="field",
+            id=f"row-{part}-{name}",
+        )
+        for name, (label, make) in fields.items()
+    ]
+
+
+def ids(part: str, fields: Mapping[str, Field]) -> list[str]:
+    """The ids of fields, in their order."""
+    return [f"{part}-{name}" for name in fields]

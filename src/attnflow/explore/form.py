@@ -1,0 +1,176 @@
+"""What the form of the flow view says, and how it becomes an address, a spec, and Python."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from attnflow import initial
+from attnflow.errors import InputError, unknown
+from attnflow.explore import limits
+from attnflow.explore.address import Address
+from attnflow.explore.presets import PRESETS, is_map
+from attnflow.spec import RunSpec
+from attnflow.systems import SYSTEMS
+
+RANDOM = ("ginibre", "wigner", "goe", "wishart", "perron")
+FAMILIES = ("identity", "minus identity", *RANDOM, "typed")
+STARTS = ("sphere", "hemisphere", "orthogonal", "clustered", "cube", "gaussian", "circle")
+METHODS = ("adaptive", "fixed", "layers", "coarsening")
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Form(Address):
+    """The fields of the form.
+
+    `number` is what one turns: β, K, a radius. `scores` is the matrix QᵀK and `values` is V, by the
+    name of a family or "typed": then rows of numbers are in `scores_typed` and `values_typed`.
+    """
+
+    system: str = "SA"
+    number: Number = 4.0
+    n: Annotated[int, Field(ge=1, le=limits.TOKENS)] = 200
+    d: Annotated[int, Field(ge=1, le=limits.DIMENSIONS)] = 3
+    heads: Annotated[int, Field(ge=1, le=limits.HEADS)] = 1
+    scores: Literal[FAMILIES] = "identity"  # type: ignore[valid-type]
+    scores_typed: Annotated[str, Field(max_length=limits.TYPED)] = ""
+    values: Literal[FAMILIES] = "identity"  # type: ignore[valid-type]
+    values_typed: Annotated[str, Field(max_length=limits.TYPED)] = ""
+    start: Literal[(*STARTS, "angles", "ellipsoid")] = "sphere"  # type: ignore[valid-type]
+    method: Literal[METHODS] = "adaptive"  # type: ignore[valid-type]
+    until: Annotated[float, Field(gt=0, le=limits.TIME)] = 12.0
+    noise: Annotated[float, Field(ge=0, le=limits.NOISE)] = 0.0
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+
+    def check(self) -> None:
+        """Refuse systems that are not known, and sizes that are too large."""
+        if self.system not in PRESETS:
+            raise InputError(f"system: {unknown('system', self.system, PRESETS)}")
+        if self.heads > 1 and not {self.scores, self.values} & set(RANDOM):
+            raise InputError(
+                f"heads: {self.heads} equal heads are one with {self.heads} times its V; choose a "
+                f"random family for QᵀK or V, such as {RANDOM[0]}."
+            )
+        if self.layered:
+            limits.check_layers(self.until)
+        limits.check_size(self.n, self.d, int(self.until) + 1 if self.layered else limits.FRAMES)
+
+    @classmethod
+    def preset(cls, system: str) -> Form:
+        """The form with what is put in for a system when one chooses it."""
+        row = PRESETS[system]
+        return cls(
+            system=system,
+            number=row.value,
+            d=row.d if row.of_rows is None else row.of_rows,
+            start=row.start,
+            until=row.until,
+            method="layers" if is_map(system) else "adaptive",
+        )
+
+    def spec(self) -> dict[str, Any]:
+        """The same run as a spec."""
+        parts: dict[str, Any] = {
+            "title": f"{self.system} in the explorer",
+            "seed": self.seed,
+            "system": self._system(),
+            "start": self._start(),
+            "times": self._times(),
+        }
+        method = self._method()
+        return parts | ({"method": method} if method else {})
+
+    def build(self) -> RunSpec:
+        """The spec, checked."""
+        return RunSpec.model_validate(self.spec())
+
+    @property
+    def layered(self) -> bool:
+        """Whether the run goes in whole layers."""
+        return self.method == "layers" or is_map(self.system)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the run has noise, of its own or added."""
+        return self.noise > 0 or self.system == "CBO"
+
+    def _system(self) -> dict[str, Any]:
+        row, takes = PRESETS[self.system], inspect.signature(SYSTEMS[self.system]).parameters
+        fields: dict[str, Any] = {"name": self.system}
+        if row.number is not None:
+            fields[row.number] = self.number
+        fields |= row.extra(self.d)
+        if {"Q", "K", "V"} <= set(takes):
+            for name, family, typed in (
+                ("K", self.scores, self.scores_typed),
+                ("V", self.values, self.values_typed),
+            ):
+                weight = self._weight(name, family, typed)
+                if weight is not None:
+                    fields[name] = weight
+        if self.noise > 0:
+            return {"name": "Noisy", "sigma": self.noise, "system": fields}
+        return fields
+
+    def _weight(self, name: str, family: str, typed: str) -> Any:
+        if family == "typed":
+            return typed_matrix(typed, self.d, name)
+        if family in ("identity", "minus identity"):
+            return None if family == "identity" else -1.0
+        table: dict[str, Any] = {"family": family}
+        if family != "wishart":
+            table["scale"] = 1 / math.sqrt(self.d)
+        return table | ({"heads": self.heads} if self.heads > 1 else {})
+
+    def _start(self) -> dict[str, Any]:
+        if self.start == "ellipsoid":
+            D = np.asarray(PRESETS["EllipsoidAttention"].extra(self.d)["D"])
+            tokens = np.asarray(initial.sphere(self.n, self.d, seed=self.seed)) * D
+            return {"tokens": tokens.tolist()}
+        fields: dict[str, Any] = {"name": self.start, "n": self.n}
+        if self.start not in ("circle", "angles"):
+            fields["d"] = self.d
+        if self.start == "cube":
+            fields["side"] = PRESETS[self.system].side
+        return fields
+
+    def _times(self) -> dict[str, Any]:
+        if self.layered:
+            return {"values": [float(k) for k in range(int(self.until) + 1)]}
+        return {"stop": self.until, "count": limits.FRAMES}
+
+    def _method(self) -> dict[str, Any] | None:
+        step = self.until / (limits.FRAMES - 1)
+        if self.noisy and not self.layered:
+            return {"name": "Fixed", "dt": step / 8, "solver": "euler"}
+        return {
+            "adaptive": None,
+            "fixed": {"name": "Fixed", "dt": step / 8},
+            "layers": {"name": "Layers", "dt": 1.0},
+            "coarsening": {"name": "Coarsening"},
+        }[self.method]
+
+
+def typed_matrix(text: str, d: int, name: str) -> list[list[float]]:
+    """A d × d matrix from typed numbers: rows on lines or between semicolons.
+
+    >>> typed_matrix("1 2; 3, 4", 2, "V")
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    rows = [line.replace(",", " ").split() for line in text.replace(";", "\n").splitlines()]
+    for entry in (entry for row in rows for entry in row):
+        if not NUMBER.fullmatch(entry):
+            raise InputError(f"{name}: only numbers can be typed here, not {entry[:40]!r}.")
+    numbers = [[float(entry) for entry in row] for row in rows if row]
+    if [len(row) for row in numbers] != [d] * d:
+        raise InputError(f"{name}: must have {d} rows of {d} numbers, as d = {d}.")
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{name}: all numbers must be finite.")
+    return numbers

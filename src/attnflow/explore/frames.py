@@ -1,0 +1,154 @@
+"""A run as the page shows it: moment by moment, small enough to be sent."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, UInt8
+
+from attnflow import observe
+from attnflow.explore.jobs import Tell
+from attnflow.plot.tokens import Stage
+from attnflow.report import Report, summarise
+from attnflow.simulate import Trajectory, simulate
+from attnflow.spaces import Circle, Sphere
+from attnflow.spec import RunSpec
+from attnflow.systems import Noisy, RescaledAttention
+from attnflow.systems.attention import AttentionSystem
+from attnflow.theory import limit_geometry, measured_geometry
+
+BINS = 40
+NEAR = 1e-2
+"""Points nearer than this part of the size are one."""
+
+SHOWN, ATTENDED = 64, 1000
+"""Attention is shown between so many tokens, of so many at most: it has n² entries each time."""
+
+
+class Levels(NamedTuple):
+    """Parallel hyperplanes `functional · z = level`."""
+
+    functional: Float[np.ndarray, " d"]
+    values: Float[np.ndarray, " k"]
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """All that moves with the slider.
+
+    `seen` are the tokens as they are shown, in the plane or in space; `labels` the clusters at the
+    end; `attention` is scaled to 0…255 by `attention_top`, for the tokens `rows`, in the order of
+    the clusters. `hull` and `levels` are the limit that is proven, as far as it formed.
+    """
+
+    trajectory: Trajectory
+    report: Report
+    stage: Stage
+    seen: Float[np.ndarray, "T n k"]
+    labels: Int[np.ndarray, " n"]
+    overlaps: Float[np.ndarray, "T bins"] | None
+    attention: UInt8[np.ndarray, "T m m"] | None
+    attention_top: float
+    rows: Int[np.ndarray, " m"]
+    predicted: str = ""
+    hull: observe.Hull | None = None
+    levels: Levels | None = None
+
+
+def run_flow(spec: RunSpec, tell: Tell) -> Frames:
+    """Run a spec and look at it."""
+    run = spec.build()
+    trajectory = simulate(run.system, run.x0, run.ts, method=run.method, key=run.key, progress=tell)
+    return look_at(trajectory)
+
+
+def look_at(trajectory: Trajectory) -> Frames:
+    """The frames of a single run."""
+    report = summarise(trajectory)
+    xs = np.asarray(trajectory.positions, float)
+    space = getattr(trajectory.system, "space", None)
+    round_ = isinstance(space, (Sphere, Circle))
+    stage = Stage(xs, round_)
+    seen = xs if stage.d == 3 else np.array([stage.view(x)[0] for x in xs])
+    labels = observe.clusters(xs[-1], report.tolerance).labels
+    rows = _chosen(labels)
+    attention, top = _attention(trajectory, rows)
+    overlaps = np.asarray(_overlaps(xs)) if round_ and xs.shape[1] > 1 else None
+    limit = _limit(trajectory)
+    return Frames(trajectory, report, stage, seen, labels, overlaps, attention, top, rows, *limit)
+
+
+def to_page(frames: Frames) -> dict[str, Any]:
+    """What the browser is sent, for its slider."""
+    return {
+        "ts": [float(f"{t:.6g}") for t in frames.report.times],
+        "seen": np.round(np.moveaxis(frames.seen, 2, 1), 4).tolist(),
+        "overlaps": None if frames.overlaps is None else np.round(frames.overlaps, 3).tolist(),
+        "attention": None
+        if frames.attention is None
+        else base64.b64encode(frames.attention.tobytes()).decode(),
+        "attention_top": frames.attention_top,
+        "rows": frames.rows.tolist(),
+        "clusters": frames.report.clusters,
+    }
+
+
+def _limit(trajectory: Trajectory) -> tuple[str, observe.Hull | None, Levels | None]:
+    """What is proven of the limit of rescaled attention with one head, and what formed of it."""
+    system = trajectory.system
+    if not isinstance(system, RescaledAttention) or system.heads.count is not None:
+        return "", None, None
+    proven = limit_geometry(system.heads.Q, system.heads.K, system.heads.V)
+    by = f" ({proven.theorem})" if proven.theorem else ""
+    said = f"Predicted limit: {proven.kind}{by}. Formed: {measured_geometry(trajectory).kind}."
+    z = np.asarray(trajectory.final, float)
+    if proven.kind == "polytope" and z.shape[1] <= 3:
+        return said, observe.hull(z, NEAR), None
+    if proven.functional is not None and z.shape[1] <= 3:
+        along = (z @ proven.functional)[:, None]
+        centers = observe.clusters(along, NEAR * float(np.abs(along).max())).centers[:, 0]
+        return said, None, Levels(proven.functional, centers)
+    return said, None, None
+
+
+def _chosen(labels: Int[np.ndarray, " n"]) -> np.ndarray:
+    """Tokens whose attention is shown, evenly taken, cluster after cluster."""
+    order = np.argsort(labels, kind="stable")
+    take = np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int)
+    return order[take]
+
+
+@jax.jit
+def _overlaps(xs: Float[Array, "T n d"]) -> Float[Array, "T bins"]:
+    return jax.lax.map(lambda x: observe.overlap_histogram(x, BINS)[0], xs)
+
+
+def _attention(trajectory: Trajectory, rows: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """Attention between the chosen tokens, the mean over heads, and its largest entry."""
+    system = trajectory.system.system if isinstance(trajectory.system, Noisy) else trajectory.system
+    if not isinstance(system, AttentionSystem) or trajectory.final.shape[0] > ATTENDED:
+        return None, 1.0
+    found = np.asarray(_weights(system, trajectory.ts, trajectory.xs, jnp.asarray(rows)))
+    top = float(found.max()) or 1.0
+    return np.round(255 * found / top).astype(np.uint8), top
+
+
+@eqx.filter_jit
+def _weights(
+    system: AttentionSystem,
+    ts: Float[Array, " T"],
+    xs: Float[Array, "T n d"],
+    rows: Int[Array, " m"],
+) -> Float[Array, "T m m"]:
+    def one(at: tuple[Array, Array]) -> Array:
+        t, x = at
+        A = observe.attention(system, x, t)
+        return A.reshape(-1, *A.shape[-2:]).mean(axis=0)[rows][:, rows]
+
+    return jax.lax.map(one, (ts, xs))

@@ -1,0 +1,176 @@
+"""Work that goes on behind the page: one piece for each visitor, which can be watched and ended."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from attnflow.errors import IncompleteRun, InputError
+from attnflow.explore import memory
+
+Tell = Callable[[float], None]
+"""Told which part is done; raises KeyboardInterrupt where the work is no longer wanted."""
+
+VISITORS = 64
+"""So many visitors' last results are kept; the one that was away longest goes first."""
+
+GONE = "this run is no longer kept here: please run it again"
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a piece of work stands: "waiting", "running", "done", "failed" or "cancelled"."""
+
+    state: str
+    part: float = 0.0
+    result: Any = None
+    message: str = ""
+
+
+@dataclass(eq=False)
+class Job:
+    """A piece of work of one visitor."""
+
+    seconds: float
+    number: str = field(default_factory=lambda: secrets.token_urlsafe(9))
+    ended: threading.Event = field(default_factory=threading.Event)
+    begun: float | None = None
+    part: float = 0.0
+    why: str = "cancelled"
+    future: Future[Status] | None = None
+
+    def tell(self, part: float) -> None:
+        """Keep the part that is done; end the work if nobody wants it or it takes too long."""
+        self.part = part
+        late = self.begun is not None and time.monotonic() - self.begun > self.seconds
+        if late and not self.ended.is_set():
+            self.why = f"it took longer than {self.seconds:g} s, the most that a run may take here"
+            self.ended.set()
+        if self.ended.is_set():
+            raise KeyboardInterrupt
+
+    def run(self, work: Callable[[Tell], Any]) -> Status:
+        """Do the work, unless it was ended while it waited, and say what came of it.
+
+        Errors end here: one that were kept would keep all that the work had held.
+        """
+        self.begun = time.monotonic()
+        try:
+            self.tell(0.0)
+            result = work(self.tell)
+            if self.ended.is_set():
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            return Status("cancelled", self.part, message=self.why)
+        except (InputError, IncompleteRun) as error:
+            return Status("failed", self.part, message=str(error))
+        except Exception:
+            logging.getLogger(__name__).exception("work behind the page failed")
+            said = "something went wrong, which the server's log tells"
+            return Status("failed", self.part, message=said)
+        return Status("done", 1.0, result)
+
+    def status(self) -> Status:
+        """How it stands now."""
+        if self.future is not None and self.future.done() and not self.future.cancelled():
+            return self.future.result()
+        if self.ended.is_set():
+            return Status("cancelled", self.part, message=self.why)
+        return Status("waiting" if self.begun is None else "running", self.part)
+
+    def end(self) -> None:
+        """Let it end soon, or not begin."""
+        self.ended.set()
+        if self.future is not None:
+            self.future.cancel()
+
+
+class Jobs:
+    """The work of all visitors, on a few threads. A visitor's new work ends the old.
+
+    >>> jobs = Jobs()
+    >>> number = jobs.start("me", lambda tell: 6 * 7, seconds=10.0)
+    >>> while jobs.busy():
+    ...     time.sleep(0.01)
+    >>> jobs.look("me", number).result, jobs.look("you", number).state
+    (42, 'cancelled')
+    """
+
+    def __init__(self, threads: int = 2):
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="attnflow-explore")
+        self._of: OrderedDict[str, Job] = OrderedDict()
+        self._lock = threading.Lock()
+        self._alive: set[Future[Status]] = set()
+        self._room = memory.Room(self._relieve)
+
+    def start(self, visitor: str, work: Callable[[Tell], Any], seconds: float) -> str:
+        """Begin work for a visitor, and return its number."""
+        job = Job(seconds)
+        with self._lock:
+            self._forget(visitor)
+            self._of[visitor] = job
+            while len(self._of) > VISITORS:
+                self._forget(next(iter(self._of)))
+            job.future = self._pool.submit(self._run, job, work)
+            self._alive.add(job.future)
+        job.future.add_done_callback(self._alive.discard)
+        return job.number
+
+    def look(self, visitor: str, number: str) -> Status:
+        """How a visitor's work stands; that of others, and earlier work, is not to be seen."""
+        with self._lock:
+            job = self._of.get(visitor)
+            if job is None:
+                return Status("cancelled", message=GONE)
+            if not secrets.compare_digest(job.number.encode(), str(number).encode()):
+                return Status("cancelled", message="another run took its place")
+            self._of.move_to_end(visitor)
+            return job.status()
+
+    def cancel(self, visitor: str) -> None:
+        """End a visitor's work."""
+        with self._lock:
+            job = self._of.get(visitor)
+            if job is not None and job.status().state in ("waiting", "running"):
+                job.end()
+
+    def busy(self) -> int:
+        """How many pieces of work wait or run, with those that were ended and do not know it yet.
+
+        A thread learns of an end at its next step.
+        """
+        return len(self._alive)
+
+    def close(self) -> None:
+        """End everything, and wait until it is."""
+        with self._lock:
+            for job in self._of.values():
+                if job.status().state in ("waiting", "running"):
+                    job.end()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, job: Job, work: Callable[[Tell], Any]) -> Status:
+        with self._room.entered():
+            return job.run(work)
+
+    def _forget(self, visitor: str) -> None:
+        job = self._of.pop(visitor, None)
+        if job is not None:
+            job.end()
+
+    def _relieve(self) -> None:
+        """Drop compiled code; if that is not enough, results whose visitors were away longest."""
+        memory.drop_compiled()
+        with self._lock:
+            for visitor, job in list(self._of.items()):
+                if memory.resident() <= memory.FULL:
+                    break
+                if job.status().state == "done":
+                    self._forget(visitor)

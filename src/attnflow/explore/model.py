@@ -1,0 +1,228 @@
+"""The model view: a trained model, a text, and what its tokens do layer by layer."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import xarray
+from dash import Dash, Input, Output, State, ctx, html, no_update
+from pydantic import Field as Bounded
+
+from attnflow import models
+from attnflow.errors import InputError
+from attnflow.explore import exports, places
+from attnflow.explore.address import Address
+from attnflow.explore.fields import Field, choice, number, rows, words
+from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.player import connect_player, player
+from attnflow.explore.saving import Saved, connect_saving, shelf
+from attnflow.explore.stage import columns, picture, warning
+from attnflow.explore.work import Begun, connect_work, desk, done, voice
+from attnflow.models.surveyed import Survey
+from attnflow.plot import screen
+from attnflow.plot.model import joining_tokens
+from attnflow.plot.tokens import Stage
+
+PART = "model"
+SECONDS, LETTERS, TOKENS = 180.0, 4000, 400
+EXAMPLE = (
+    "Two pendulum clocks on one beam fall into step. Each pendulum moves the beam a little, the "
+    "beam moves the other pendulum, and after half an hour the clocks swing together."
+)
+
+
+class Reading(Address):
+    """A model by its folder, a text, and the layer whose heads are looked at, counted from 1."""
+
+    folder: str = ""
+    text: Annotated[str, Bounded(min_length=1, max_length=LETTERS)] = EXAMPLE
+    layer: Annotated[int, Bounded(ge=1, le=200)] = 1
+
+
+FIELDS: dict[str, Field] = {
+    "text": ("Text", words(8, "a paragraph")),
+    "layer": ("Heads of layer", number(1, 200, 1)),
+}
+
+
+def layout(search: str, folder: Path) -> Any:
+    """Model and text at the left, tokens by layer at the right."""
+    known = places.models(folder)
+    try:
+        view, said = Reading.from_address(search), ""
+    except InputError as error:
+        view, said = Reading(), str(error)
+    if not known:
+        said = "There is no model in the folder that this page was started with."
+    fields = {"folder": ("Model", choice(known)), **FIELDS}
+    values = view.model_dump()
+    values["folder"] = values["folder"] or next(iter(known), "")
+    right = [
+        *voice(PART),
+        warning(said),
+        html.Div(
+            [
+                picture(f"{PART}-tokens", "Tokens by layer; point at one to read its word", "main"),
+                picture(f"{PART}-overlaps", "Overlaps of all pairs after this layer"),
+                picture(f"{PART}-spectra", "Eigenvalues of V, all heads of the chosen layer"),
+                player(PART),
+            ],
+            className="flow",
+        ),
+        picture(f"{PART}-tree", "Tokens that join, layer by layer", "tree"),
+        *shelf(PART, SAVED),
+    ]
+    left = [*rows(PART, fields, values), *desk(PART, "Read")]
+    return columns("Model and text", left, "Model", right)
+
+
+def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
+    """All that the view does."""
+    names = ["folder", *FIELDS]
+
+    def begin(values: list[Any]) -> Begun:
+        view = Reading.read(dict(zip(names, values, strict=True)))
+        path = places.inside(folder, view.folder)
+        return Begun(view, lambda tell: _surveyed(path, view.text, tell), SECONDS)
+
+    connect_work(app, jobs, PART, [f"{PART}-{name}" for name in names], begin, _told)
+    connect_player(app, PART)
+    connect_saving(app, jobs, PART, f"{PART}-tokens", SAVED, _python)
+
+    @app.callback(
+        *[Output(f"{PART}-{name}", "figure") for name in ("tokens", "overlaps", "tree")],
+        Output(f"{PART}-frames", "data"),
+        Output(f"{PART}-moment", "max"),
+        Output(f"{PART}-moment", "value"),
+        Input(f"{PART}-ready", "data"),
+        Input("theme", "data"),
+        State("visitor", "data"),
+        prevent_initial_call=True,
+    )
+    def _show(job: str | None, theme: Any, visitor: str) -> Any:
+        result = done(jobs, visitor, job)
+        if result is None:
+            return [no_update] * 6
+        survey, moment = result.found, no_update if ctx.triggered_id == "theme" else 0
+        return [*_figures(survey, theme), _frames(survey) | {"run": job}, survey.layers, moment]
+
+    @app.callback(
+        Output(f"{PART}-spectra", "figure"),
+        Input(f"{PART}-ready", "data"),
+        Input(f"{PART}-layer", "value"),
+        Input("theme", "data"),
+        State("visitor", "data"),
+        prevent_initial_call=True,
+    )
+    def _heads(job: str | None, layer: int | None, theme: Any, visitor: str) -> Any:
+        result = done(jobs, visitor, job)
+        return no_update if result is None else _spectra(result.found, layer or 1, theme)
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: Path) -> models.Model:
+    return models.load(path)
+
+
+def _surveyed(path: Path, text: str, tell: Tell) -> Survey:
+    model = _loaded(path)
+    if (count := len(model.tokens(text))) > TOKENS:
+        raise InputError(
+            f"text: it has {count} tokens; at most {TOKENS} are read here. `attnflow model` has no "
+            "such limit."
+        )
+    return models.survey(model, text, progress=tell)
+
+
+def _told(survey: Survey) -> str:
+    text = survey.texts[0]
+    counts = text.cluster_counts
+    good, heads = survey.good_heads
+    return (
+        f"{len(text.tokens)} tokens through {survey.layers} layers: {counts[0]} clusters became "
+        f"{counts[-1]}; {good} of {heads} heads are good triples."
+    )
+
+
+def _directions(survey: Survey) -> np.ndarray:
+    """The tokens on the sphere, as their overlaps see them."""
+    return np.asarray(survey.states / np.linalg.norm(survey.states, axis=-1, keepdims=True))
+
+
+def _figures(survey: Survey, theme: Any) -> list[Any]:
+    """Tokens and overlaps before the first layer, and who joins whom."""
+    text = survey.texts[0]
+    tokens = screen.start_of_tokens(
+        _directions(survey), round_=False, labels=text.labels[-1], words=text.tokens, theme=theme
+    )
+    edges = np.linspace(-1, 1, text.histogram.shape[1] + 1)
+    overlaps = screen.overlaps(text.histogram[0], edges, theme=theme)
+    overlaps.update_yaxes(range=[0, float(np.quantile(text.histogram.max(axis=1), 0.9))])
+    shown = joining_tokens(text.labels[-1])
+    names = [text.tokens[i] for i in shown]
+    tree = screen.merge_tree(text.labels[:, shown], names, theme=theme)
+    return [tokens, overlaps, tree]
+
+
+def _frames(survey: Survey) -> dict[str, Any]:
+    """What the slider moves."""
+    seen = screen.as_seen(Stage(_directions(survey), False))
+    text = survey.texts[0]
+    return {
+        "across": "layers passed:",
+        "ts": list(range(len(seen))),
+        "seen": np.round(np.moveaxis(seen, 2, 1), 4).tolist(),
+        "overlaps": np.round(text.histogram, 3).tolist(),
+        "clusters": [int(count) for count in text.cluster_counts],
+    }
+
+
+def _spectra(survey: Survey, layer: int, theme: Any) -> Any:
+    found = survey.spectra[min(layer, len(survey.spectra)) - 1]
+    values = np.concatenate([head.eigenvalues for head in found.heads])
+    return screen.spectrum(values, theme=theme)
+
+
+def _csv(survey: Survey) -> str:
+    """The cluster of every token after every layer."""
+    rows = io.StringIO()
+    lines = csv.writer(rows)
+    lines.writerow(["layer", "token", "word", "cluster"])
+    text = survey.texts[0]
+    for layer, labels in enumerate(text.labels):
+        for token, (word, label) in enumerate(zip(text.tokens, labels, strict=True)):
+            lines.writerow([layer, token, word, int(label)])
+    return rows.getvalue()
+
+
+def _zarr(survey: Survey) -> bytes:
+    text = survey.texts[0]
+    return exports.zarr_of_data(
+        xarray.Dataset(
+            {
+                "states": (("layer", "token", "d"), survey.states),
+                "cluster": (("layer", "token"), text.labels),
+            },
+            coords={"word": ("token", [str(word) for word in text.tokens])},
+        )
+    )
+
+
+def _python(view: Reading, _: Survey) -> str:
+    return (
+        "from attnflow import models\n\n"
+        f"model = models.load({view.folder!r})\n"
+        f"survey = models.survey(model, {view.text!r})\n"
+        "print(survey.texts[0].cluster_counts)\n"
+    )
+
+
+SAVED = {
+    "csv": Saved("Clusters as CSV", "attnflow-model.csv", lambda _, survey: _csv(survey)),
+    "zarr": Saved("States as Zarr", "attnflow-model.zarr.zip", lambda _, survey: _zarr(survey)),
+}

@@ -1,0 +1,234 @@
+"""The phase diagram view: a store that is there, or a small sweep that is made now."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import xarray
+from dash import ClientsideFunction, Dash, Input, Output, State, no_update
+from pydantic import Field as Bounded
+
+from attnflow import sweep
+from attnflow.errors import InputError
+from attnflow.explore import exports, limits, places
+from attnflow.explore.address import Address
+from attnflow.explore.fields import Field, choice, number, rows
+from attnflow.explore.form import Form
+from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.presets import PRESETS
+from attnflow.explore.saving import Saved, connect_saving, shelf
+from attnflow.explore.stage import columns, picture, warning
+from attnflow.explore.work import Begun, connect_work, desk, done, voice
+from attnflow.plot import Curve, screen
+from attnflow.spec import given, toml_of
+
+PART = "phase"
+NEW = "a new sweep"
+DELTA = 1e-3
+SYSTEMS = ("SA", "USA")
+
+
+class Phase(Address):
+    """A store, or the sweep that is to be made: P(<x₁, x₂> ≥ 1 − δ) over time and β."""
+
+    store: str = NEW
+    system: Literal[SYSTEMS] = "SA"  # type: ignore[valid-type]
+    n: Annotated[int, Bounded(ge=2, le=64)] = 16
+    d: Annotated[int, Bounded(ge=2, le=512)] = 64
+    least: Annotated[float, Bounded(ge=0, le=20)] = 0.2
+    most: Annotated[float, Bounded(gt=0, le=20)] = 6.0
+    count: Annotated[int, Bounded(ge=2, le=32)] = 16
+    until: Annotated[float, Bounded(gt=0, le=100)] = 15.0
+    realisations: Annotated[int, Bounded(ge=1, le=64)] = 16
+
+    def check(self) -> None:
+        """β must grow."""
+        if self.least >= self.most:
+            raise InputError(
+                f"most: must be above least = {self.least:g}, but it is {self.most:g}."
+            )
+
+    def spec(self) -> dict[str, Any]:
+        """The sweep."""
+        return {
+            "title": f"{self.system}, n = {self.n}, d = {self.d}",
+            "realisations": self.realisations,
+            "dtype": "float32",
+            "system": {"name": self.system},
+            "start": {"name": "sphere", "n": self.n, "d": self.d, "reduced": self.d > self.n},
+            "times": {"stop": self.until, "count": 61},
+            "method": {"name": "Adaptive", "solver": "tsit5", "rtol": 1e-3, "atol": 1e-3},
+            "axes": {"beta": {"start": self.least, "stop": self.most, "count": self.count}},
+            "keep": {"together": {"observable": "pairs_clustered", "delta": DELTA}},
+        }
+
+
+FIELDS: dict[str, Field] = {
+    "system": ("System", choice(SYSTEMS)),
+    "n": ("Tokens n", number(2, 64, 1)),
+    "d": ("Dimension d", number(2, 512, 1)),
+    "least": ("β from", number(0, 20)),
+    "most": ("β to", number(0, 20)),
+    "count": ("Values of β", number(2, 32, 1)),
+    "until": ("Until t", number(0, 100)),
+    "realisations": ("Realisations", number(1, 64, 1)),
+}
+
+
+def layout(search: str, folder: Path) -> Any:
+    """Which sweep at the left, its diagram at the right."""
+    try:
+        view, said = Phase.from_address(search), ""
+    except InputError as error:
+        view, said = Phase(), str(error)
+    fields = {"store": ("Sweep", choice([NEW, *places.stores(folder)])), **FIELDS}
+    left = [*rows(PART, fields, view.model_dump()), *desk(PART, "Show")]
+    right = [
+        *voice(PART),
+        warning(said),
+        picture("diagram", "Point at a place to read it; click it to see such a run flow", "main"),
+        *shelf(PART, SAVED),
+    ]
+    return columns("Which sweep", left, "Phase diagram", right)
+
+
+def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
+    """All that the view does."""
+    names = ["store", *FIELDS]
+
+    def begin(values: list[Any]) -> Begun:
+        view = Phase.read(dict(zip(names, values, strict=True)))
+        if view.store == NEW:
+            return Begun(view, lambda tell: _made(view, tell), limits.SECONDS)
+        path = places.inside(folder, view.store)
+        return Begun(view, lambda tell: _opened(path), limits.SECONDS)
+
+    fields = [f"{PART}-{name}" for name in names]
+    connect_work(app, jobs, PART, fields, begin, lambda found: f"{found.title}.")
+    connect_saving(
+        app, jobs, PART, "diagram", SAVED, lambda _, found: exports.python_of_sweep(found.sweep)
+    )
+    app.clientside_callback(
+        ClientsideFunction("explore", "made"),
+        *[Output(f"row-{PART}-{name}", "className") for name in FIELDS],
+        Input(f"{PART}-store", "value"),
+    )
+
+    @app.callback(
+        Output("diagram", "figure"),
+        Input(f"{PART}-ready", "data"),
+        Input("theme", "data"),
+        State("visitor", "data"),
+        prevent_initial_call=True,
+    )
+    def _show(job: str | None, theme: Any, visitor: str) -> Any:
+        result = done(jobs, visitor, job)
+        return no_update if result is None else _figure(result.found, theme)
+
+    @app.callback(
+        Output("place", "pathname"),
+        Output("place", "search", allow_duplicate=True),
+        Input("diagram", "clickData"),
+        State(f"{PART}-ready", "data"),
+        State("visitor", "data"),
+        prevent_initial_call=True,
+    )
+    def _open(click: dict[str, Any] | None, job: str | None, visitor: str) -> Any:
+        """Such a run, in the flow view."""
+        result = done(jobs, visitor, job)
+        if not click or result is None:
+            return no_update, no_update
+        point = click["points"][0]
+        form = result.found.flow(float(point["x"]), float(point["y"]))
+        return ("/", form.address()) if form is not None else (no_update, no_update)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagram:
+    """A sweep that is done, its spec, and the name of what is drawn."""
+
+    data: xarray.Dataset
+    sweep: dict[str, Any]
+    variable: str
+
+    @property
+    def title(self) -> str:
+        """What was swept."""
+        return str(self.data.attrs.get("title") or "A sweep")
+
+    @property
+    def curve(self) -> Curve | None:
+        """(6.12), where it is about what is drawn: P(<x₁, x₂> ≥ 1 − δ) of SA or USA."""
+        kept = self.sweep.get("keep", {}).get(self.variable, {})
+        system, start = self.sweep["system"], self.sweep["start"]
+        plain = set(system) <= {"name", "beta"} and system.get("name") in SYSTEMS
+        if kept.get("observable") != "pairs_clustered" or not plain or "n" not in start:
+            return None
+        return Curve(int(start["n"]), float(kept["delta"]), system["name"] == "SA")
+
+    def flow(self, t: float, beta: float) -> Form | None:
+        """A run at a place of the diagram that goes on a while after t; None for other systems."""
+        system, start = self.sweep["system"], self.sweep["start"]
+        if system.get("name") not in PRESETS:
+            return None
+        preset = Form.preset(system["name"])
+        n, d = int(start.get("n", preset.n)), int(start.get("d", preset.d))
+        return preset.model_copy(
+            update={
+                "number": round(beta, 6),
+                "n": min(n, limits.TOKENS),
+                "d": min(d, limits.DIMENSIONS),
+                "until": round(max(2.0, 1.5 * t), 6),
+            }
+        )
+
+
+def _made(view: Phase, tell: Tell) -> Diagram:
+    """A sweep, kept in memory once it is done."""
+    with tempfile.TemporaryDirectory() as scratch:
+        store = Path(scratch) / "sweep.zarr"
+        sweep.run(
+            view.spec(), store, tell=lambda tally: tell((tally.before + tally.done) / tally.cells)
+        )
+        return _opened(store)
+
+
+def _opened(path: Path) -> Diagram:
+    """A store with a number that varies in time and along β, at the first of its other axes."""
+    data = sweep.load(path)
+    name = next((str(k) for k in data.data_vars if {"time", "beta"} <= set(data[k].dims)), None)
+    if name is None:
+        raise InputError("store: the sweep keeps no number that varies in time and along beta.")
+    others = {axis: 0 for axis in data[name].dims if axis not in ("time", "beta")}
+    spec = given(json.loads(data.attrs["spec"]))
+    return Diagram(data.isel(others).load(), spec, name)
+
+
+def _figure(diagram: Diagram, theme: Any) -> Any:
+    figure = screen.phase(diagram.data, diagram.variable, curve=diagram.curve, theme=theme)
+    return figure.update_layout(margin={"t": 10})
+
+
+SAVED = {
+    "csv": Saved(
+        "Numbers as CSV",
+        "attnflow-sweep.csv",
+        lambda _, found: found.data[found.variable].to_dataframe().to_csv(),
+    ),
+    "zarr": Saved(
+        "Sweep as Zarr",
+        "attnflow-sweep.zarr.zip",
+        lambda _, found: exports.zarr_of_data(found.data),
+    ),
+    "spec": Saved(
+        "Spec for attnflow sweep", "attnflow-sweep.toml", lambda _, found: toml_of(found.sweep)
+    ),
+}
+
+
+def _python(_: Phase, found: Diagram) -> str:
+    return exports.python_of_sweep(found.sweep)

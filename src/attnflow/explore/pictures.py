@@ -1,0 +1,71 @@
+"""The pictures of the flow view, at the first moment; the browser moves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnflow.explore.frames import BINS, Frames
+from attnflow.plot import screen
+from attnflow.plot.style import PALETTE
+
+MARGIN = {"l": 55, "r": 10, "t": 8, "b": 42}
+"""Around the small pictures, whose captions are above them."""
+
+
+def tokens_figure(frames: Frames, theme: Any) -> Any:
+    """Tokens where they begin, with their paths, and the hull of where they end if it is proven."""
+    stage = frames.stage
+    figure = screen.start_of_tokens(
+        stage.xs,
+        round_=stage.globe or stage.ring,
+        labels=frames.labels,
+        hull=frames.hull,
+        theme=theme,
+    )
+    last = len(figure.data) - 1
+    if frames.levels is not None:
+        for level in frames.levels.values:
+            screen.add_level(figure, stage.xs[-1], frames.levels.functional, float(level))
+    figure.data = [*figure.data[:last], *figure.data[last + 1 :], figure.data[last]]
+    return figure.update_layout(uirevision="kept", margin={"l": 8, "r": 8, "t": 8, "b": 8})
+
+
+def end_figure(frames: Frames, theme: Any) -> Any:
+    """Tokens where they end, with their paths."""
+    figure = tokens_figure(frames, theme)
+    last = dict(zip("xyz", frames.seen[-1].T, strict=False))
+    figure.data[-1].update(**last)
+    return figure
+
+
+def side_figures(frames: Frames, theme: Any) -> list[Any]:
+    """Attention, overlaps, energy and clusters; None for what a run does not have."""
+    report, ts = frames.report, np.asarray(frames.report.times)
+    edges = np.linspace(-1, 1, BINS + 1)
+    attention = overlaps = energy = None
+    if frames.attention is not None:
+        attention = screen.matrix(
+            frames.attention[0] * frames.attention_top / 255,
+            tokens=frames.rows,
+            top=frames.attention_top,
+            theme=theme,
+        )
+    if frames.overlaps is not None:
+        overlaps = screen.overlaps(frames.overlaps[0], edges, theme=theme)
+        overlaps.update_yaxes(range=[0, float(np.quantile(frames.overlaps.max(axis=1), 0.9))])
+    along = report.energy or report.order
+    if along is not None:
+        name = "energy" if report.energy else "order r"
+        energy = _along(ts, {name: np.asarray(along)}, theme)
+    counts = _along(ts, {"clusters": np.asarray(report.clusters)}, theme)
+    found = [attention, overlaps, energy, counts]
+    return [figure and figure.update_layout(margin=MARGIN) for figure in found]
+
+
+def _along(ts: np.ndarray, numbers: dict[str, np.ndarray], theme: Any) -> Any:
+    """Numbers along time, with a line at the moment that is shown."""
+    figure = screen.lines(ts, numbers, theme=theme)
+    figure.add_vline(x=float(ts[0]), line={"color": PALETTE[1], "width": 1.5})
+    return figure

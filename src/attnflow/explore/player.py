@@ -1,0 +1,60 @@
+"""The player under tokens that move: play, pause, a slider through the moments, a speed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+
+from attnflow.explore.fields import aria
+
+SPEEDS = ("½×", "1×", "2×", "4×")
+
+
+def player(part: str) -> Any:
+    """The controls of a view, and what the browser holds of its run: `{part}-frames`."""
+    return html.Div(
+        [
+            html.Button("Play", id=f"{part}-play", type="button", className="play"),
+            dcc.Slider(
+                0,
+                1,
+                1,
+                value=0,
+                id=f"{part}-moment",
+                marks=None,
+                updatemode="drag",
+                allow_direct_input=False,
+            ),
+            html.Output("", id=f"{part}-said", className="said"),
+            html.Div(
+                [
+                    html.Label("Speed", htmlFor=f"{part}-speed"),
+                    dcc.Dropdown(SPEEDS, "1×", id=f"{part}-speed", clearable=False),
+                ],
+                className="speed",
+            ),
+            dcc.Store(id=f"{part}-frames"),
+        ],
+        className="player",
+        role="group",
+        **aria(label="Time"),
+    )
+
+
+def connect_player(app: Dash, part: str) -> None:
+    """Let the browser move what `{part}-frames` holds, without asking the server."""
+    app.clientside_callback(
+        ClientsideFunction("explore", "move"),
+        Output(f"{part}-said", "children"),
+        Input(f"{part}-moment", "value"),
+        Input(f"{part}-frames", "data"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("explore", "play"),
+        Output(f"{part}-play", "children"),
+        Input(f"{part}-play", "n_clicks"),
+        State(f"{part}-speed", "value"),
+        prevent_initial_call=True,
+    )

@@ -1,0 +1,104 @@
+"""Who is let in, and what every answer carries: the page is for its own visitors alone."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from dash import Dash
+from flask import Response, request
+
+from attnflow.explore import limits
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Besides the policy of what the page may load."""
+
+POLICY = {
+    "default-src": "'self'",
+    "script-src": "'self' 'unsafe-eval'",
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "worker-src": "'self' blob:",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
+"""Nothing is fetched from elsewhere. Whether Plotly still needs `unsafe-eval` is not settled."""
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+READING = ("GET", "HEAD", "OPTIONS")
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> is_local("localhost"), is_local("127.0.0.2"), is_local("::1"), is_local("0.0.0.0")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def protect(app: Dash, host: str) -> None:
+    """Refuse requests that are not of this page's visitors, and set the headers of all answers.
+
+    An app at a `host` that only this machine reaches answers under no other name: a page elsewhere
+    could let its own name point to this machine, and then read what is here. Call it when all
+    callbacks are there, as the inline scripts that Dash writes for them are allowed one by one.
+    """
+    names = {*LOCAL, host.lower()} if is_local(host) else None
+    scripts = " ".join([POLICY["script-src"], *app.csp_hashes()])
+    policy = "; ".join(
+        f"{key} {value}" for key, value in (POLICY | {"script-src": scripts}).items()
+    )
+    app.server.config["MAX_CONTENT_LENGTH"] = limits.BODY
+
+    @app.server.before_request
+    def _admit() -> Response | None:
+        if names is not None and _name(request.host) not in names:
+            return _refused(403, "this page is served to this machine alone, under its own name")
+        if request.method in READING:
+            return None
+        if request.content_length is None:
+            return _refused(411, "a request must tell its length")
+        if request.mimetype != "application/json":
+            return _refused(415, "a request must be JSON")
+        if not _from_here():
+            return _refused(403, "a request must come from this page itself")
+        return None
+
+    @app.server.after_request
+    def _secure(answer: Response) -> Response:
+        answer.headers.update(HEADERS | {"Content-Security-Policy": policy})
+        answer.headers.setdefault("Cache-Control", "no-store")
+        return answer
+
+
+def _name(host: str) -> str | None:
+    """The name in a Host header, without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _from_here() -> bool:
+    """Whether a browser says that the page itself sends this; other programs say nothing."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        return False
+    origin = request.headers.get("Origin")
+    return origin is None or urlsplit(origin).netloc == request.host
+
+
+def _refused(status: int, why: str) -> Response:
+    return Response(why + ".\n", status, mimetype="text/plain")

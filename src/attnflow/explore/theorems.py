@@ -1,0 +1,217 @@
+"""The theorems view: a claim, an example that was drawn, what was measured, and its bound."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from dash import Dash, Input, Output, State, html, no_update
+from pydantic import Field as Bounded
+
+from attnflow.errors import IncompleteRun, InputError, unknown
+from attnflow.explore import exports
+from attnflow.explore.address import Address
+from attnflow.explore.fields import Field, choice, ids, number, rows
+from attnflow.explore.frames import Frames, look_at
+from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.pictures import end_figure
+from attnflow.explore.saving import Saved, connect_saving, shelf
+from attnflow.explore.stage import boxed, columns, picture, warning
+from attnflow.explore.work import Begun, connect_work, desk, done, voice
+from attnflow.simulate import simulate
+from attnflow.theory.checks import CHECKS, Check, Outcome, check
+
+PART = "theorem"
+SECONDS = 180.0
+"""Some claims are about t → ∞."""
+
+
+class Claim(Address):
+    """A claim by its id, and the seed of what is drawn."""
+
+    id: str = "T6.8"
+    seed: Annotated[int, Bounded(ge=0, lt=2**31)] = 0
+
+    def check(self) -> None:
+        """The id must be known."""
+        if self.id not in CHECKS:
+            raise InputError(f"id: {unknown('claim', self.id, CHECKS)}")
+
+
+class Checked(NamedTuple):
+    """What came out, and an example if there is one that can be drawn."""
+
+    outcome: Outcome
+    example: Frames | None
+
+
+FIELDS: dict[str, Field] = {
+    "id": ("Claim", choice(CHECKS)),
+    "seed": ("Seed", number(0, 2**31 - 1, 1)),
+}
+
+
+def layout(search: str, folder: Path) -> Any:
+    """The claim at the left, what was measured at the right."""
+    try:
+        view, said = Claim.from_address(search), ""
+    except InputError as error:
+        view, said = Claim(), str(error)
+    left = [
+        *rows(PART, FIELDS, view.model_dump()),
+        *desk(PART, "Check"),
+        html.Button("Try another seed", id="another", type="button"),
+    ]
+    right = [
+        html.Div(_stated(CHECKS[view.id]), id="stated"),
+        *voice(PART),
+        warning(said),
+        html.Div(id="measured"),
+        picture("example", "The first start that was drawn, as it ran", "main", hidden=True),
+        *shelf(PART, SAVED),
+    ]
+    return columns("Which claim", left, "Theorem", right)
+
+
+def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
+    """All that the view does."""
+
+    def begin(values: list[Any]) -> Begun:
+        view = Claim.read(dict(zip(FIELDS, values, strict=True)))
+        return Begun(view, lambda tell: _checked(view, tell), SECONDS)
+
+    connect_work(app, jobs, PART, ids(PART, FIELDS), begin, lambda found: _verdict(found.outcome))
+    connect_saving(app, jobs, PART, "example", SAVED, _python)
+
+    @app.callback(Output("stated", "children"), Input(f"{PART}-id", "value"))
+    def _state(id: str) -> Any:
+        return _stated(CHECKS[id])
+
+    @app.callback(
+        Output(f"{PART}-seed", "value"),
+        Output(f"{PART}-run", "n_clicks"),
+        Input("another", "n_clicks"),
+        State(f"{PART}-seed", "value"),
+        State(f"{PART}-run", "n_clicks"),
+        prevent_initial_call=True,
+    )
+    def _another(clicks: int | None, seed: int | None, runs: int | None) -> Any:
+        """The next seed, checked at once."""
+        return ((seed or 0) + 1, (runs or 0) + 1) if clicks else (no_update, no_update)
+
+    @app.callback(
+        Output("measured", "children"),
+        Output("example", "figure"),
+        Output("box-example", "className"),
+        Input(f"{PART}-ready", "data"),
+        Input("theme", "data"),
+        State("visitor", "data"),
+        prevent_initial_call=True,
+    )
+    def _show(job: str | None, theme: Any, visitor: str) -> Any:
+        result = done(jobs, visitor, job)
+        if result is None:
+            return no_update, no_update, no_update
+        found = result.found
+        shown = boxed("main", shown=found.example is not None)
+        figure = no_update if found.example is None else end_figure(found.example, theme)
+        return _table(found.outcome), figure, shown
+
+
+def _checked(view: Claim, tell: Tell) -> Checked:
+    outcome = check(view.id, seed=view.seed, tell=tell)
+    return Checked(outcome, _example(CHECKS[view.id], view.seed))
+
+
+def _example(row: Check, seed: int) -> Frames | None:
+    """The first start that was drawn, as it ran; None where the claim is not about a flow."""
+    trial = next(iter(row.trials(seed)))
+    if trial.system is None or trial.x0 is None or trial.ts is None:
+        return None
+    x0 = trial.x0.reshape(-1, *trial.x0.shape[-2:])[0]
+    try:
+        return look_at(simulate(trial.system, x0, trial.ts, method=trial.method))
+    except (IncompleteRun, InputError):
+        return None
+
+
+def _stated(row: Check) -> Any:
+    kind = "proven" if row.proven else "a conjecture"
+    return [
+        html.H2(f"{row.id}: {row.source}"),
+        html.Dl(
+            [
+                html.Dt("If"),
+                html.Dd(row.hypothesis),
+                html.Dt("then"),
+                html.Dd(row.conclusion),
+                html.Dt("It is"),
+                html.Dd(f"{kind}; measured with {row.settings}"),
+            ]
+        ),
+    ]
+
+
+def _verdict(outcome: Outcome) -> str:
+    counts = outcome.counts
+    said = {"holds": "It holds", "fails": "It fails", "unresolved": "Nothing can be concluded"}
+    draws = ", ".join(f"{counts[v]} {v}" for v in ("holds", "fails", "unresolved") if counts[v])
+    return f"{said[outcome.verdict]}. Draws: {draws}."
+
+
+def _table(outcome: Outcome) -> Any:
+    head = html.Tr([html.Th(text) for text in ("worst of", "measured", "bound", "")])
+    body = [
+        html.Tr(
+            [
+                html.Td(q.name),
+                html.Td(f"{q.value:.4g}"),
+                html.Td(f"{q.sense} {q.bound:.4g}"),
+                html.Td("within" if q.holds else "beyond"),
+            ]
+        )
+        for q in outcome.worst
+    ]
+    return html.Table([html.Thead(head), html.Tbody(body)])
+
+
+def _csv(outcome: Outcome) -> str:
+    """Every draw and quantity as a line."""
+    rows = io.StringIO()
+    lines = csv.writer(rows)
+    lines.writerow(["claim", "draw", "verdict", "quantity", "measured", "sense", "bound", "holds"])
+    for draw in outcome.draws:
+        for q in draw.quantities:
+            said = [outcome.check.id, draw.label, draw.verdict]
+            lines.writerow([*said, q.name, q.value, q.sense, q.bound, q.holds])
+    return rows.getvalue()
+
+
+def _example_zarr(found: Checked) -> bytes:
+    if found.example is None:
+        raise InputError("this claim is not about a flow, so there is no run to save.")
+    return exports.zarr_of(found.example.trajectory)
+
+
+def _python(view: Claim, _: Checked) -> str:
+    return (
+        "from attnflow.theory import check\n\n"
+        f'outcome = check("{view.id}", seed={view.seed})\n'
+        "print(outcome.verdict, outcome.worst)\n"
+    )
+
+
+SAVED = {
+    "csv": Saved("Draws as CSV", "attnflow-check.csv", lambda _, found: _csv(found.outcome)),
+    "json": Saved(
+        "Outcome as JSON",
+        "attnflow-check.json",
+        lambda _, found: json.dumps(found.outcome.to_json(), indent=2, ensure_ascii=False),
+    ),
+    "zarr": Saved(
+        "Example as Zarr", "attnflow-example.zarr.zip", lambda _, found: _example_zarr(found)
+    ),
+}

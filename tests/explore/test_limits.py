@@ -1,0 +1,41 @@
+import pytest
+
+from attnflow.errors import InputError
+from attnflow.explore import limits
+from attnflow.explore.form import Form
+
+
+def test_layers():
+    for good in (1, 1.0, 12.5, limits.LAYERS):
+        limits.check_layers(float(good))
+    with pytest.raises(InputError, match="until: at most 400 layers are run here, but it is 401"):
+        limits.check_layers(401.0)
+    with pytest.raises(InputError, match=r"until: layers are counted .* but it is 0.5"):
+        limits.check_layers(0.5)
+
+
+def test_sizes():
+    limits.check_size(limits.NUMBERS // limits.FRAMES, 1, limits.FRAMES)
+    with pytest.raises(InputError) as error:
+        limits.check_size(limits.NUMBERS // limits.FRAMES + 1, 1, limits.FRAMES)
+    assert str(error.value) == (
+        "n: 24692 tokens in R^1 at 81 moments are 2,000,052 numbers; at most 2,000,000 are kept "
+        "here. `attnflow run` has no such limit."
+    )
+
+
+def test_a_run_keeps_as_many_moments_as_were_counted():
+    for form in (Form(n=4, until=7.9, method="layers"), Form(n=4), Form.preset("Vicsek")):
+        times = form.build().build().ts
+        counted = int(form.until) + 1 if form.layered else limits.FRAMES
+        assert len(times) == counted
+
+
+def test_what_is_beyond_is_refused_before_any_work(monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("work was begun")
+
+    monkeypatch.setattr("attnflow.initial.sphere", never)
+    for fields in ({"n": limits.TOKENS + 1}, {"n": 2000, "d": 64}, {"until": limits.TIME * 2}):
+        with pytest.raises(InputError):
+            Form.read(fields)
