@@ -7,7 +7,12 @@ from typer.testing import CliRunner
 from attnflow.cli import app
 
 
+def invoke(*args):
+    """What came of a command: its exit code, output and exception."""
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
 def call(*args):
     """The exit code, and what was said with all white space as single blanks."""
-    result = CliRunner().invoke(app, [str(a) for a in args])
+    result = invoke(*args)
     return result.exit_code, re.sub(r"\s+", " ", result.output)

@@ -1,5 +1,6 @@
 import ctypes
 import mmap
+import signal
 from pathlib import Path
 
 import jax
@@ -13,6 +14,18 @@ import attnflow  # noqa: F401
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Threads of BLAS spin while they wait: on busy cores a small matrix costs 40 times as much.
 threadpool_limits(1, "blas")
+# A shell lets what runs in the background ignore Ctrl-C, and so do all processes that tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config, items):
+    """What takes a night runs only when it is asked for by its marker."""
+    if "overnight" not in config.option.markexpr.replace("not overnight", ""):
+        night = [item for item in items if item.get_closest_marker("overnight")]
+        items[:] = [item for item in items if not item.get_closest_marker("overnight")]
+        config.hook.pytest_deselected(items=night)
+
 
 FULL = 3 * 2**30
 """Bytes of a process from which on compiled code is dropped after a module."""

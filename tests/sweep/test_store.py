@@ -6,6 +6,7 @@ import pytest
 import xarray
 
 from attnflow.errors import InputError
+from attnflow.sweep import load, status
 from attnflow.sweep.reduce import variables
 from attnflow.sweep.store import Store
 from small_sweep import contents, spec
@@ -43,7 +44,7 @@ def test_what_is_not_written_is_nan_and_not_done(store):
         assert data["unfinished"].sel(d=2).values.tolist() == [-1, -1, -1]
 
 
-@pytest.mark.parametrize("harm", ["truncate", "remove", "record"])
+@pytest.mark.parametrize("harm", ["truncate", "remove", "record", "empty", "list"])
 def test_damage_is_found(store, harm):
     for block in store.grid:
         fill(store, block, 1.0)
@@ -54,7 +55,8 @@ def test_damage_is_found(store, harm):
     elif harm == "remove":
         victim.unlink()
     else:
-        store._record(store.grid[1]).write_text("{")
+        text = {"record": "{", "empty": "{}", "list": "[1]"}[harm]
+        store._record(store.grid[1]).write_text(text)
     assert [block.number for block in store.done()] == [0, 2, 3]
 
 
@@ -118,3 +120,38 @@ def test_a_full_disk_loses_nothing(store, monkeypatch):
 
 def _full(*args):
     raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("file", ["E/zarr.json", "blocks/0.failed", "unfinished/zarr.json"])
+def test_a_damaged_store_says_so(store, file):
+    fill(store, store.grid[0], 1.0)
+    (store.path / file).write_text('{"shape": [1e99]}')
+    root = store.path / "zarr.json"
+    table = json.loads(root.read_text())
+    del table["consolidated_metadata"]
+    root.write_text(json.dumps(table))
+    with pytest.raises(InputError, match=r"store\.zarr.* is (damaged|no record)"):
+        status(store.path)
+
+
+def test_a_store_that_claims_to_be_huge_is_not_read(store):
+    root = store.path / "zarr.json"
+    text = root.read_text()
+    table = json.loads(text)
+    for place in (table["consolidated_metadata"]["metadata"]["time"],):
+        place["shape"] = [10**14]
+        place["chunk_grid"]["configuration"]["chunk_shape"] = [10**14]
+    root.write_text(json.dumps(table))
+    with pytest.raises(InputError, match="as it describes itself, would need about"):
+        load(store.path)
+
+
+def test_a_store_of_many_blocks_is_looked_through_at_once(tmp_path):
+    """What is asked costs as much as there is, not as much as there could be."""
+    given = spec(axes={"beta": {"start": 0.0, "stop": 1.0, "count": 1_000_000}}, realisations=600)
+    large = Store(tmp_path / "store.zarr", given)
+    large.create(variables(given, {"E": ()}), {"seed": 0})
+    looked = []
+    large.is_done = looked.append
+    assert not list(large.done())
+    assert not looked
