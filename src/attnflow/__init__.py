@@ -9,14 +9,16 @@ Tokens are particles, layers are time.
 (16, 3)
 """
 
+import importlib
 import os
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, initial, meanfield, models, observe, spaces, theory, weights
+from attnflow import attention, initial, observe, spaces, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
 from attnflow.simulate import (
@@ -61,6 +63,12 @@ from attnflow.systems import (
     Vicsek,
 )
 from attnflow.weights import Heads
+
+if TYPE_CHECKING:
+    from attnflow import meanfield, models, theory
+
+LATER = ("meanfield", "models", "theory")
+"""Imported when they are first named, so that `import attnflow` is quick."""
 
 __all__ = [
     "CBO",
@@ -115,3 +123,13 @@ __all__ = [
     "theory",
     "weights",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in LATER:
+        return importlib.import_module(f"attnflow.{name}")
+    raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATER})

@@ -1,5 +1,6 @@
 """`python -m attnflow` is the command `attnflow`."""
 
-from attnflow.cli import app
+from attnflow.cli import run_command
 
-app()
+if __name__ == "__main__":
+    run_command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from jaxtyping import Array
 
 from attnflow.errors import InputError
+
+NO_NUMBERS = (TypeError, ValueError, OverflowError)
+"""What is raised where something cannot be made an array of numbers."""
 
 
 def is_traced(tree: Any) -> bool:
@@ -34,9 +38,10 @@ def as_number(value: Any, name: str) -> Array:
     >>> print(as_number(2, "beta"))
     2.0
     """
+    whole = isinstance(value, int) and not isinstance(value, bool)
     try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError):
+        array = jnp.asarray(float(value) if whole else value)
+    except NO_NUMBERS:
         raise InputError(f"{name} must be a number, not {value!r}.") from None
     if array.ndim != 0 or array.dtype.kind not in "fiu":
         raise InputError(f"{name} must be a single real number, not {value!r}.")
@@ -74,11 +79,15 @@ def require_finite(value: Any, name: str) -> None:
 
 
 def require_positive(value: Any, name: str) -> None:
-    """Refuse a number that is not finite and above zero."""
+    """Refuse anything but a single number that is finite and above zero."""
     if is_traced(value):
         return
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu" or not np.all(np.isfinite(array) & (array > 0)):
+    try:
+        right = np.ndim(value) == 0 and np.asarray(value).dtype.kind in "fiu"
+        right = right and 0 < float(value) < math.inf
+    except NO_NUMBERS:
+        right = False
+    if not right:
         raise InputError(f"{name} must be a finite number above 0, but it is {value!r}.")
 
 
@@ -92,10 +101,12 @@ def require_nonnegative(value: Any, name: str) -> None:
         raise InputError(f"{name} must be at least 0, but it is {float(least):g}.")
 
 
-def require_count(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`, or an error."""
+def require_count(value: Any, name: str, least: int = 1, below: float = 2.0**63) -> int:
+    """A whole number of at least `least`, which by default fits into 64 bits; or an error."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    if value >= below:
+        raise InputError(f"{name} must be a whole number below {below:.3g}.")
     return int(value)
 
 

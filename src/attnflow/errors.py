@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
+LONGEST = 2000
+"""No sentence has more letters: what it quotes may be a whole file."""
+
 
 class InputError(ValueError):
-    """Something that was passed in is wrong; the message names it and says what would be right."""
+    """Something that was passed in is wrong; the message names it and says what would be right.
+
+    Where it quotes something long, its middle is left out.
+    """
+
+    def __init__(self, message: object):
+        said = str(message)
+        if len(said) > LONGEST:
+            said = f"{said[: LONGEST // 2]} … {said[-LONGEST // 4 :]}"
+        super().__init__(said)
 
 
 class ModelError(InputError):
     """A file of a trained model is not what it should be; the message names the file."""
+
+
+class WriteError(InputError, OSError):
+    """A file could not be written; what was there before is still there."""
 
 
 class IncompleteRun(RuntimeError):
@@ -49,3 +66,19 @@ def unknown(what: str, name: object, known: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(str(name).lower(), folded, n=1, cutoff=0.4)
     hint = f": did you mean '{folded[near[0]]}'?" if near else "."
     return InputError(f"unknown {what} {name!r}{hint} Known: {', '.join(names)}")
+
+
+def sentence(error: BaseException) -> str:
+    r"""An error in one line; of one that quotes a traceback, as XLA's do, the line that says why.
+
+    >>> sentence(ValueError("no"))
+    'ValueError: no'
+    >>> sentence(RuntimeError("Traceback (most recent call last):\n ...\nOSError: disk full"))
+    'OSError: disk full'
+    """
+    if isinstance(error, InputError):
+        return str(error)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if any("Traceback" in line for line in lines):
+        return next((li for li in reversed(lines) if re.match(r"[\w.]+: ", li)), lines[0])
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -148,7 +148,8 @@ def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
      [-1.  0.]
      [ 0. -1.]]
     """
-    angles = 2 * jnp.pi * (jnp.arange(require_count(n, "n")) / n)
+    n, _ = _shape(n, 2, (), dtype)
+    angles = 2 * jnp.pi * (jnp.arange(n) / n)
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1).astype(dtype)
 
 

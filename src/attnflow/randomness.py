@@ -23,4 +23,6 @@ def as_key(seed: int | np.integer | None, key: AnyKey | None) -> PRNGKeyArray:
         return key
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise InputError(f"seed must be an integer, not {seed!r}.")
+    if not -(2**63) <= seed < 2**63:
+        raise InputError(f"seed must be an integer of 64 bits, but it is {seed}.")
     return jax.random.key(int(seed))

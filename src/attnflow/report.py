@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from attnflow import observe
 from attnflow.errors import InputError
@@ -92,11 +93,16 @@ def _energies(trajectory: Trajectory) -> list[float] | None:
     beta = getattr(system, "beta", None)
     if beta is None:
         return None
-    values = jax.lax.map(
-        lambda x: observe.energy(x, beta.astype(x.dtype), trajectory.masses),
-        trajectory.positions,
-    )
-    return [float(e) for e in values]
+    xs = trajectory.positions
+    return np.asarray(_energy_along(xs, beta.astype(xs.dtype), trajectory.masses)).tolist()
+
+
+@jax.jit
+def _energy_along(
+    xs: Float[Array, "T n k"], beta: Float[Array, ""], masses: Float[Array, " n"] | None
+) -> Float[Array, " T"]:
+    """Compiled once for a shape: `lax.map` alone would compile its function at each call."""
+    return jax.lax.map(lambda x: observe.energy(x, beta, masses), xs)
 
 
 def _orders(trajectory: Trajectory) -> list[float] | None:

@@ -38,6 +38,7 @@ def attend(
     """
     kind = Softmax() if kind is None else kind
     beta = jnp.asarray(beta, q.dtype)
+    masses = None if masses is None else masses.astype(q.dtype)
     unit = unit or tangential
     task = kind.prepared(Task(q, k, v, beta, masses, mask, kind, unit, tangential))
     if backend is None:
@@ -62,6 +63,7 @@ def attention_weights(
      [0.5 0.5]]
     """
     kind = Softmax() if kind is None else kind
+    masses = None if masses is None else masses.astype(q.dtype)
     task = kind.prepared(Task(q, k, q, jnp.asarray(beta, q.dtype), masses, mask, kind))
     numerator = task.numerator(task.q, jnp.arange(len(q)))
     return numerator / task.denominator(numerator.sum(axis=1))[:, None]

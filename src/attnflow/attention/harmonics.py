@@ -18,8 +18,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
-from scipy import optimize, special
 
 SEGMENTS = 3
 """Degrees are computed in this many groups, each as wide as its largest degree."""
@@ -97,12 +97,12 @@ def reach(degree: int, d: int, precision: float) -> float:
     def excess(log_beta: float) -> float:
         beta = np.exp(log_beta)
         if d == 2:
-            a = special.ive(l, beta)
+            a = scipy.special.ive(l, beta)
         else:
-            a = np.sqrt(np.pi / (2 * beta)) * special.ive(l + 0.5, beta)
+            a = np.sqrt(np.pi / (2 * beta)) * scipy.special.ive(l + 0.5, beta)
         return float(np.log(np.sum((counts(len(l), d) * a)[degree:]) + 1e-300)) - np.log(precision)
 
-    return float(np.exp(optimize.brentq(excess, np.log(1e-9), np.log(degree**2))))
+    return float(np.exp(scipy.optimize.brentq(excess, np.log(1e-9), np.log(degree**2))))
 
 
 def circle(x: Float[Array, "2 n"], degree: int) -> Float[Array, "modes n"]:

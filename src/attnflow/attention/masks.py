@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from attnflow.checks import is_traced, require_count
+from attnflow.checks import NO_NUMBERS, is_traced, require_count
 from attnflow.errors import InputError, unknown
 
 
@@ -75,7 +75,7 @@ def as_mask(mask: Any) -> Mask | None:
         return Causal()
     try:
         allowed = jnp.asarray(mask)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         raise InputError(f'mask must be "causal" or a matrix of booleans, not {mask!r}.') from None
     if allowed.ndim != 2 or allowed.shape[0] != allowed.shape[1] or allowed.dtype != bool:
         raise InputError(

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow.bench.result import Curve
-from attnflow.plot.style import FAINT, INK, PALETTE, style
+from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 
 matplotlib.use("Agg", force=False)
 
@@ -31,7 +31,7 @@ def growth(curves: list[Curve], path: Path) -> Figure:
             _line(ax, curve, next(colours))
         _slopes(ax, curves)
         _names(ax, curves)
-        figure.savefig(path)
+        save(figure, path)
     return figure
 
 

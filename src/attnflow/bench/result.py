@@ -9,6 +9,8 @@ from typing import Any
 
 from attnflow.bench.machine import Machine
 from attnflow.errors import InputError
+from attnflow.files import write_whole
+from attnflow.records import read_json, read_record
 
 FORMAT = "attnflow bench 1"
 DISTURBING = 0.25
@@ -120,40 +122,12 @@ class Results:
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        path.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+        write_whole(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Results:
         """Read what `save` wrote."""
-        try:
-            data = json.loads(path.read_text())
-            known = data["format"] == FORMAT
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} is no result of attnflow bench: {error}") from error
-        if not known:
+        results = read_record(path, cls, "result of attnflow bench")
+        if read_json(path).get("format") != FORMAT:
             raise InputError(f"{path} is no result of this version of attnflow bench.")
-        outcomes = [_outcome(outcome) for outcome in data["outcomes"]]
-        return cls(Machine(**data["machine"]), data["quick"], outcomes)
-
-
-def _outcome(data: dict[str, Any]) -> Outcome:
-    return Outcome(
-        **data
-        | {
-            "entries": [_entry(entry) for entry in data["entries"]],
-            "curves": [Curve(**curve) for curve in data["curves"]],
-            "verdicts": [_verdict(verdict) for verdict in data["verdicts"]],
-        }
-    )
-
-
-def _entry(data: dict[str, Any]) -> Entry:
-    return Entry(**data | {"seconds": _spread(data["seconds"]), "ratio": _spread(data["ratio"])})
-
-
-def _verdict(data: dict[str, Any]) -> Verdict:
-    return Verdict(**data | {"measured": _spread(data["measured"])})
-
-
-def _spread(data: dict[str, float] | None) -> Spread | None:
-    return None if data is None else Spread(**data)
+        return results

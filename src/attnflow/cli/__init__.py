@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -9,11 +12,12 @@ import typer
 from attnflow._version import __version__
 from attnflow.cli.bench import bench
 from attnflow.cli.check import check
+from attnflow.cli.explore import explore
 from attnflow.cli.figures import figures
 from attnflow.cli.model import model
 from attnflow.cli.run import run
 from attnflow.cli.search import search
-from attnflow.cli.shared import console
+from attnflow.cli.shared import STOPPED, console
 from attnflow.cli.sweep import sweep
 
 app = typer.Typer(
@@ -30,10 +34,25 @@ def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Transformers as interacting particle systems: tokens are particles, layers are time."""
+    # A file's name may hold bytes that are no letters.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     if version:
         console.print(f"attnflow {__version__}")
         raise typer.Exit
 
 
-for command in (run, check, search, figures, sweep, model, bench):
+def run_command() -> None:
+    """The command `attnflow`. When it is stopped, threads that still compute are not waited for."""
+    try:
+        app()
+    except SystemExit as end:
+        if end.code in STOPPED:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(end.code)
+        raise
+
+
+for command in (run, check, search, figures, sweep, model, explore, bench):
     app.command()(command)

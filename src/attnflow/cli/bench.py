@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.status import Status
 
-from attnflow.cli.shared import Guard, check_output, console
+from attnflow.cli.shared import Guard, bold, check_output, console, stop_code
 
 if TYPE_CHECKING:
     from attnflow.bench import Outcome, Results, Row
@@ -75,7 +75,7 @@ def _bench(only: list[str], quick: bool, attempts: int, out: Path, json_file: Pa
             _show(outcome)
     except KeyboardInterrupt:
         console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} rows.")
-        code = 130
+        code = stop_code()
     _tell(Results(this_machine(), quick, outcomes), out, json_file)
     raise typer.Exit(code)
 
@@ -130,4 +130,4 @@ def _tell(results: Results, out: Path, json_file: Path | None) -> None:
         results.save(json_file)
         written.append(json_file)
     for path in written:
-        console.print(f"wrote [bold]{path}[/]", soft_wrap=True)
+        console.print(f"wrote {bold(path)}", soft_wrap=True)

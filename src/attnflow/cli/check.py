@@ -12,7 +12,14 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
+from attnflow.cli.shared import (
+    Guard,
+    bold,
+    check_output,
+    console,
+    keep_compiled_code,
+    stop_code,
+)
 
 if TYPE_CHECKING:
     from attnflow.theory.checks import Check, Outcome
@@ -58,6 +65,7 @@ def _list_checks() -> None:
 
 
 def _check(ids: list[str], seed: int, verbose: bool, json_file: Path | None) -> None:
+    from attnflow.files import write_whole
     from attnflow.theory.checks import CHECKS, find
 
     check_output(json_file)
@@ -74,10 +82,10 @@ def _check(ids: list[str], seed: int, verbose: bool, json_file: Path | None) -> 
         console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} checks.")
     if json_file is not None:
         records = [outcome.to_json() for outcome in outcomes]
-        json_file.write_text(json.dumps(records, indent=1, ensure_ascii=False) + "\n")
-        console.print(f"wrote [bold]{json_file}[/]", soft_wrap=True)
+        write_whole(json_file, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        console.print(f"wrote {bold(json_file)}", soft_wrap=True)
     failed = _tell_failed(outcomes)
-    raise typer.Exit(130 if stopped else int(failed))
+    raise typer.Exit(stop_code() if stopped else int(failed))
 
 
 def _outcomes(rows: list[Check], seed: int) -> Iterator[Outcome]:

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
-from attnflow.cli.shared import Guard, check_output, console
+from attnflow.cli.shared import Guard, bold, check_output, check_place, console, stop_code
 
 if TYPE_CHECKING:
     from attnflow.figures import Size, Written
@@ -67,9 +67,11 @@ def _figures(
 ) -> None:
     from attnflow.errors import InputError, unknown
     from attnflow.figures import RECIPES, SIZES, find, gallery
+    from attnflow.figures.gallery import INDEX
+    from attnflow.files import write_whole
 
     check_output(json_file)
-    check_output(out)
+    check_place(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file, not a folder.")
     if size not in SIZES:
@@ -93,9 +95,9 @@ def _figures(
             stopped = True
             console.print(f"[bold red]stopped[/] after {len(done)} of {len(chosen)} figures.")
     if json_file is not None:
-        json_file.write_text(json.dumps([asdict(one) for one in done], indent=1) + "\n")
-    console.print(f"{len(done)} figures in [bold]{out}[/]: {out / 'index.html'}", soft_wrap=True)
-    raise typer.Exit(130 if stopped else int(failed))
+        write_whole(json_file, json.dumps([asdict(one) for one in done], indent=1) + "\n")
+    console.print(f"{len(done)} figures in {bold(out)}: {bold(out / INDEX)}", soft_wrap=True)
+    raise typer.Exit(stop_code() if stopped else int(failed))
 
 
 def _sized(size: str) -> Size:
@@ -104,9 +106,11 @@ def _sized(size: str) -> Size:
 
 def _tell(name: str, outcome: Written | BaseException) -> bool:
     """Print what was seen; whether something was not."""
+    from attnflow.errors import sentence
+
     if isinstance(outcome, BaseException):
         console.print(f"[bold red]failed[/] {name}: ", end="", soft_wrap=True)
-        console.print(f"{type(outcome).__name__}: {outcome}", markup=False, soft_wrap=True)
+        console.print(sentence(outcome), markup=False, soft_wrap=True)
         return True
     word = "[green]seen[/]" if outcome.holds else "[bold red]not seen[/]"
     console.print(f"[bold]{name}[/]  {word}  [dim]{outcome.source}, {outcome.seconds:.1f} s[/]")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
+from attnflow.cli.shared import Guard, bold, check_output, console, keep_compiled_code
 
 if TYPE_CHECKING:
     from attnflow.models.surveyed import Survey
@@ -42,8 +42,8 @@ def model(
 
     Example: `attnflow model albert-xlarge-v2 --text paragraph.txt --depth 48 --out albert.html`
     """
-    keep_compiled_code()
     with Guard():
+        keep_compiled_code()
         check_output(out, {".html"})
         check_output(json_file)
         texts = [read_text(path) for path in text]
@@ -94,7 +94,7 @@ def _model(
         write_whole(json_file, numbers + "\n")
         written.append(json_file)
     for path in written:
-        console.print(f"wrote [bold]{path}[/]", soft_wrap=True)
+        console.print(f"wrote {bold(path)}", soft_wrap=True)
 
 
 def _tell(found: Survey) -> None:

@@ -8,9 +8,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
+from attnflow.cli.shared import (
+    Guard,
+    bold,
+    check_output,
+    check_place,
+    console,
+    keep_compiled_code,
+    stop_code,
+)
 
 
 def run(
@@ -37,8 +47,8 @@ def run(
     if show_list:
         _list_systems()
         return
-    keep_compiled_code()
     with Guard():
+        keep_compiled_code()
         _run(spec, out, gif, store, json_file)
 
 
@@ -51,8 +61,8 @@ def _run(
 
     for path, suffixes in ((out, {".png", ".pdf", ".svg"}), (gif, {".gif"})):
         check_output(path, suffixes)
-    for path in (store, json_file):
-        check_output(path)
+    check_output(json_file)
+    check_place(store)
     wanted = default_spec() if spec is None else read_spec(spec)
     planned = wanted.build()
     code = 0
@@ -66,8 +76,8 @@ def _run(
             progress=sys.stderr.isatty(),
         )
     except (IncompleteRun, Interrupted) as error:
-        console.print(f"[bold red]stopped:[/] {error}", soft_wrap=True)
-        trajectory, code = error.trajectory, 130 if isinstance(error, Interrupted) else 1
+        console.print(f"[bold red]stopped:[/] {escape(str(error))}", soft_wrap=True)
+        trajectory, code = error.trajectory, stop_code() if isinstance(error, Interrupted) else 1
         if len(trajectory.ts) < 2:
             raise typer.Exit(code) from None
     _tell(trajectory, wanted.title, out, gif, store, json_file)
@@ -83,6 +93,7 @@ def _tell(
     json_file: Path | None,
 ) -> None:
     """Print the report and write the files that were asked for."""
+    from attnflow.files import write_whole
     from attnflow.plot import animate, overview
     from attnflow.report import summarise
 
@@ -95,14 +106,15 @@ def _tell(
     if store is not None:
         written.append(trajectory.save(store))
     if json_file is not None:
-        json_file.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+        write_whole(json_file, json.dumps(report.to_json(), indent=1) + "\n")
         written.append(json_file)
     for path in written:
-        console.print(f"wrote [bold]{path}[/]", soft_wrap=True)
+        console.print(f"wrote {bold(path)}", soft_wrap=True)
 
 
 def _print_report(report: Any, title: str | None) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False, title=title, title_justify="left")
+    heading = None if title is None else Text(title)
+    table = Table(show_header=False, box=None, pad_edge=False, title=heading, title_justify="left")
     table.add_row("system", report.system)
     table.add_row("tokens", f"n = {report.n} in R^{report.d}")
     table.add_row("method", report.method)

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
-from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
+from attnflow.cli.shared import (
+    Guard,
+    bold,
+    check_output,
+    console,
+    keep_compiled_code,
+    stop_code,
+)
 
 if TYPE_CHECKING:
     from attnflow.theory.checks import Trial
@@ -73,9 +81,9 @@ def parse_budget(text: str) -> dict[str, int | float]:
     """
     from attnflow.errors import InputError
 
-    if re.fullmatch(r"[1-9]\d*", text):
+    if re.fullmatch(r"[1-9][0-9]{0,8}", text):
         return {"runs": int(text)}
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text)
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(s|m|h)", text)
     if match is None or float(match[1]) == 0:
         raise InputError(
             f"budget must be a number of runs such as 100, or a time such as 30s, 5m or 2h, not "
@@ -88,19 +96,36 @@ def _search(
     id: str, budget: str, seed: int, out: Path, fresh: bool, json_file: Path | None
 ) -> None:
     from attnflow.errors import InputError
-    from attnflow.theory.search import Record, find, search
+    from attnflow.files import only_one
+    from attnflow.theory.search import find
 
     question = find(id)
     limit = parse_budget(budget)
     check_output(json_file)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: give a folder for the record and the specs.")
+    out.mkdir(parents=True, exist_ok=True)
     path = out / f"{question.id}-{seed}.json"
+    with only_one(path.with_name(f".{path.stem}.lock"), f"{path}: another search is writing it"):
+        stopped = _go_on(question, seed, limit, path, fresh, json_file)
+    raise typer.Exit(stop_code() if stopped else 0)
+
+
+def _go_on(
+    question: Question,
+    seed: int,
+    limit: dict[str, int | float],
+    path: Path,
+    fresh: bool,
+    json_file: Path | None,
+) -> bool:
+    """Search, from where the record ends; whether it was stopped."""
+    from attnflow.theory.search import Record, search
+
     record = Record(question.id, seed)
     if path.exists() and not fresh:
         record = Record.load(path)
-        console.print(f"continuing after {record.runs} runs of {path}", soft_wrap=True)
-    out.mkdir(parents=True, exist_ok=True)
+        console.print(f"continuing after {record.runs} runs of {bold(path)}", soft_wrap=True)
     keep_compiled_code()
     console.print(f"[bold]{question.id}[/] {question.source}: {question.statement}")
     begun, before = time.monotonic(), record.runs
@@ -117,7 +142,7 @@ def _search(
     _tell(record, path, record.runs - before, time.monotonic() - begun)
     if stopped:
         console.print("[bold red]stopped[/]; the same command goes on from here.")
-    raise typer.Exit(130 if stopped else 0)
+    return stopped
 
 
 class _Keeper:
@@ -128,8 +153,10 @@ class _Keeper:
         self.saved = time.monotonic()
 
     def __call__(self, record: Record, finding: Finding, trial: Trial) -> None:
+        from attnflow.files import write_whole
+
         if finding.hit:
-            spec_path(self.path, record.runs - 1).write_text(self._spec(finding, trial))
+            write_whole(spec_path(self.path, record.runs - 1), self._spec(finding, trial))
         if finding.hit or time.monotonic() - self.saved > 5:
             record.save(self.path)
             self.saved = time.monotonic()
@@ -153,12 +180,13 @@ def _tell(record: Record, path: Path, runs: int, seconds: float) -> None:
 
     table = Table("seen", "runs")
     for seen, count in record.tally.most_common():
-        table.add_row(seen, str(count))
+        table.add_row(escape(seen), str(count))
     console.print(table)
     console.print(f"{runs} runs in {seconds:.1f} s, {record.runs} in all, {len(record.hits)} hits.")
     for hit in record.hits[:SHOWN]:
         drawn = described(hit.about)
-        console.print(f"[bold]hit[/] run {hit.run} ({drawn}): {hit.sentence}", soft_wrap=True)
-        console.print(f"    attnflow run {spec_path(path, hit.run)}", soft_wrap=True)
+        said = escape(f"run {hit.run} ({drawn}): {hit.sentence}")
+        console.print(f"[bold]hit[/] {said}", soft_wrap=True)
+        console.print(f"    attnflow run {spec_path(path, hit.run)}", markup=False, soft_wrap=True)
     if len(record.hits) > SHOWN:
-        console.print(f"… and {len(record.hits) - SHOWN} more in {path}", soft_wrap=True)
+        console.print(f"… and {len(record.hits) - SHOWN} more in {bold(path)}", soft_wrap=True)

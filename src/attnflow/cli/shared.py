@@ -1,15 +1,28 @@
-"""What all commands share: the terminal, errors in one sentence, output files, the cache."""
+"""What all commands share: the terminal, ends in one sentence, output files, the cache."""
 
 from __future__ import annotations
 
+import _thread
+import errno
 import os
+import shutil
+import signal
+import sys
+import threading
+import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 console = Console(highlight=False)
+STOPPED = (130, 143)
+"""Exit codes of a command that was stopped, by Ctrl-C and by SIGTERM."""
+
+_came: list[int] = []
 
 
 def check_output(path: Path | None, suffixes: set[str] | None = None) -> None:
@@ -20,23 +33,82 @@ def check_output(path: Path | None, suffixes: set[str] | None = None) -> None:
         return
     if suffixes is not None and path.suffix.lower() not in suffixes:
         raise InputError(f"{path}: the file's name must end in {' or '.join(sorted(suffixes))}.")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file.")
+    check_place(path)
+
+
+def check_place(path: Path | None) -> None:
+    """Refuse a file or folder that could not be made where it should be."""
+    from attnflow.errors import InputError
+
+    if path is None:
+        return
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.absolute().parent}.")
 
 
+def bold(path: Any) -> str:
+    """A path in bold letters; brackets in it are letters too."""
+    return f"[bold]{escape(str(path))}[/]"
+
+
 class Guard:
-    """Turns errors of input into one sentence and exit code 2."""
+    """Ends a command in one sentence: after an error of input, a refusal of the system, or a stop.
+
+    The exit codes are 2, 2, and 130 for Ctrl-C or 143 for SIGTERM, with which computing centres
+    end what has run for too long.
+    """
 
     def __enter__(self) -> None:
-        return None
+        _came.clear()
+        self.before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self.before[number] = signal.signal(number, _stop)
+        self.hook, sys.unraisablehook = sys.unraisablehook, self._ignored
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         from attnflow.errors import InputError
 
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = self.hook
+        if isinstance(error, KeyboardInterrupt):
+            console.print("[bold red]stopped[/]; what was finished is kept.")
+            raise typer.Exit(stop_code()) from None
+        if isinstance(error, OSError) and error.strerror and error.errno != errno.EPIPE:
+            error = InputError(f"{error.filename}: {error.strerror}.")
         if isinstance(error, InputError):
             console.print("[bold red]error:[/]", end=" ")
             console.print(str(error), markup=False, soft_wrap=True)
             raise typer.Exit(2) from None
+
+    def _ignored(self, unraisable: Any) -> None:
+        """Stop a moment later: Python ignores exceptions in finalisers and callbacks."""
+        if unraisable.exc_type is KeyboardInterrupt and _came:
+            threading.Timer(0.05, _again, _came[-1:]).start()
+        else:
+            self.hook(unraisable)
+
+
+def _again(number: Any) -> None:
+    """Send a signal to the main thread, which wakes it where the system can."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        _thread.interrupt_main(number)
+
+
+def _stop(number: int, frame: Any) -> None:
+    _came.append(number)
+    raise KeyboardInterrupt
+
+
+def stop_code() -> int:
+    """The exit code of a command that was stopped: 143 after SIGTERM, 130 after Ctrl-C."""
+    return STOPPED[signal.SIGTERM in _came]
 
 
 def keep_compiled_code() -> None:
@@ -46,5 +118,26 @@ def keep_compiled_code() -> None:
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    jax.config.update("jax_compilation_cache_dir", str(Path(base) / "attnflow" / "compiled"))
+    folder = Path(base) / "attnflow" / "compiled"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    _forget_damage(folder)
+
+
+def _forget_damage(folder: Path) -> None:
+    """Empty the cache when JAX warns of it.
+
+    A process that was killed, or a full disk, can leave an entry that is cut off. JAX would warn of
+    it and compile again each time, as it never replaces an entry.
+    """
+    show = warnings.showwarning
+
+    def look(message: Any, *about: Any, **more: Any) -> None:
+        if "persistent compilation cache entry" not in str(message):
+            show(message, *about, **more)
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+
+    warnings.showwarning = look

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,7 +21,14 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from attnflow.cli.shared import Guard, check_output, console, keep_compiled_code
+from attnflow.cli.shared import (
+    Guard,
+    bold,
+    check_output,
+    console,
+    keep_compiled_code,
+    stop_code,
+)
 
 if TYPE_CHECKING:
     from attnflow.sweep import Status, Tally
@@ -41,12 +49,19 @@ def sweep(
     scheduler: Annotated[
         str | None, typer.Option(help="Use the Dask cluster at this address (tcp://…).")
     ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(help="Restart workers if none has done a block for so many seconds."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Also draw the phase diagram to this file.")
     ] = None,
     status: Annotated[
         Path | None, typer.Option(help="Say how the sweep of this store stands, and stop.")
     ] = None,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Check the spec, say how large the sweep is, and stop.")
+    ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the summary to this file.")
     ] = None,
@@ -68,13 +83,18 @@ def sweep(
             place = status
         elif spec is None:
             raise InputError("give a spec, such as examples/sweeps/circle.toml, or --status STORE.")
+        elif only_plan:
+            _plan(spec, json_file)
+            return
         else:
             place = store or Path(spec.stem + ".zarr")
-            stopped = _sweep(spec, place, workers, scheduler)
+            stopped = _sweep(spec, place, workers, scheduler, patience)
+            if stopped and not place.exists():
+                raise KeyboardInterrupt
         found = _tell(place, json_file)
         if out is not None and found.done:
             _draw(place, out)
-    raise typer.Exit(130 if stopped else 1 if found.failures else 0)
+    raise typer.Exit(stop_code() if stopped else 1 if found.failures else 0)
 
 
 class _Rate(ProgressColumn):
@@ -85,7 +105,9 @@ class _Rate(ProgressColumn):
         return Text(f"{rate:.3g} cells/s" if rate else "starting")
 
 
-def _sweep(spec: Path, store: Path, workers: int | None, scheduler: str | None) -> bool:
+def _sweep(
+    spec: Path, store: Path, workers: int | None, scheduler: str | None, patience: float | None
+) -> bool:
     """Compute what is missing; whether it was stopped."""
     from attnflow import sweep
     from attnflow.spec import read_sweep
@@ -94,26 +116,49 @@ def _sweep(spec: Path, store: Path, workers: int | None, scheduler: str | None) 
     keep_compiled_code()
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("cells"), _Rate())
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        task = bar.add_task("", total=None, rate=0.0)
+        task = bar.add_task("", total=None, rate=0.0, visible=False)
 
         def tell(tally: Tally) -> None:
-            rate = tally.done / (time.monotonic() - tally.begun)
-            bar.update(task, completed=tally.before + tally.done, total=tally.cells, rate=rate)
+            rate = tally.done / max(time.monotonic() - tally.begun, 1e-3)
+            done = tally.before + tally.done
+            bar.update(task, completed=done, total=tally.cells, rate=rate, visible=True)
+            if tally.stopping and not stopping:
+                stopping.append(tally.stopping)
+                bar.console.print(
+                    f"stopping after {tally.stopping} blocks in flight; Ctrl-C again does not wait"
+                )
 
+        stopping: list[int] = []
+        options = {"workers": workers, "scheduler": scheduler, "patience": patience}
         try:
-            sweep.run(described, store, workers=workers, scheduler=scheduler, tell=tell)
+            sweep.run(described, store, tell=tell, **options)  # type: ignore[arg-type]
         except KeyboardInterrupt:
             return True
     return False
 
 
+def _plan(spec: Path, json_file: Path | None) -> None:
+    from attnflow.files import write_whole
+    from attnflow.sweep import plan
+
+    found = plan(spec)
+    if json_file is not None:
+        write_whole(json_file, json.dumps(asdict(found), indent=2) + "\n")
+    console.print(
+        f"{found.cells:,} cells, {found.runs:,} runs in {found.tasks:,} tasks; "
+        f"{found.compilations:,} to compile; at most {_amount(found.bytes)} in the store.",
+        soft_wrap=True,
+    )
+
+
 def _tell(store: Path, json_file: Path | None) -> Status:
     from attnflow import sweep
+    from attnflow.files import write_whole
     from attnflow.theory.checks.base import described
 
     found = sweep.status(store)
     if json_file is not None:
-        json_file.write_text(json.dumps(asdict(found), indent=2) + "\n")
+        write_whole(json_file, json.dumps(asdict(found), indent=2) + "\n")
     said = [f"{found.done} of {found.cells} cells, each of {found.realisations} runs"]
     if found.running:
         said.append("running")
@@ -123,10 +168,10 @@ def _tell(store: Path, json_file: Path | None) -> Status:
         said.append(f"last written {_duration(found.seconds_since_last)} ago")
     if found.running and found.seconds_left is not None:
         said.append(f"{found.cells_per_second:.3g} cells/s, {_duration(found.seconds_left)} left")
-    console.print(f"[bold]{found.store}[/]: " + "; ".join(said) + ".", soft_wrap=True)
+    console.print(f"{bold(found.store)}: " + "; ".join(said) + ".", soft_wrap=True)
     for failure in found.failures[:SHOWN]:
         where = f"{failure['cells']} cells from {described(failure['cell'])}"
-        console.print(f"[bold red]failed[/] {where}: ", end="", soft_wrap=True)
+        console.print(f"[bold red]failed[/] {escape(where)}: ", end="", soft_wrap=True)
         console.print(failure["error"], markup=False, soft_wrap=True)
     if len(found.failures) > SHOWN:
         console.print(f"… and {len(found.failures) - SHOWN} more failures.")
@@ -145,9 +190,21 @@ def _duration(seconds: float | int) -> str:
     return f"{seconds:.0f} s"
 
 
+def _amount(size: float | int) -> str:
+    """Bytes for people.
+
+    >>> _amount(3_200_000)
+    '3.2 MB'
+    """
+    for unit, bytes_ in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= bytes_:
+            return f"{size / bytes_:.3g} {unit}"
+    return f"{size} bytes"
+
+
 def _draw(store: Path, out: Path) -> None:
     from attnflow.plot import sweep_diagram
     from attnflow.sweep import load
 
     sweep_diagram(load(store), out)
-    console.print(f"picture: {out}", soft_wrap=True)
+    console.print(f"picture: {bold(out)}", soft_wrap=True)

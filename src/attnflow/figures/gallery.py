@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import html
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
 from attnflow.checks import available_cores, require_count
+from attnflow.errors import InputError
 from attnflow.figures.recipe import Size
 from attnflow.figures.recipes import RECIPES
+from attnflow.figures.trained import require_reader
 from attnflow.figures.written import Written, find, write
 from attnflow.files import write_whole
+from attnflow.records import read_record
+from attnflow.signals import kept_from_children
 
 INDEX = "index.html"
 THREADS = "OPENBLAS_NUM_THREADS"
@@ -42,26 +48,32 @@ def gallery(
     """Make figures in a folder, several at once, and an index page of all that are there.
 
     `tell` hears of each one when it is done, or of the error that stopped it; the others go on.
-    Interrupted, it keeps the figures that are finished. Each of `workers` is a process, by default
-    one for each core.
+    Interrupted, it keeps the figures that are finished and drops the others. Each of `workers` is
+    a process, by default one for each core.
     """
-    for name in names:
-        find(name)
+    recipes = [find(name) for name in names]
+    if any(recipe.model for recipe in recipes):
+        require_reader()
     workers = require_count(available_cores() if workers is None else workers, "workers")
     done = []
-    for name, outcome in _made(names, size, folder, min(workers, len(names)), film):
-        if isinstance(outcome, Written):
-            done.append(outcome)
-        if tell is not None:
-            tell(name, outcome)
+    try:
+        with closing(_made(names, size, folder, min(workers, len(names)), film)) as made:
+            for name, outcome in made:
+                if isinstance(outcome, Written):
+                    done.append(outcome)
+                if tell is not None:
+                    tell(name, outcome)
+                write_index(folder)
+    except KeyboardInterrupt:
         write_index(folder)
+        raise
     order = list(names)
     return sorted(done, key=lambda written: order.index(written.name))
 
 
 def _made(
     names: Sequence[str], size: Size, folder: Path, workers: int, film: bool
-) -> Iterator[tuple[str, Any]]:
+) -> Generator[tuple[str, Any], None, None]:
     if workers == 1:
         for name in names:
             try:
@@ -70,11 +82,21 @@ def _made(
                 yield name, error
         return
     with _pool(workers) as pool:
-        asked: dict[Future[Written], str] = {
-            pool.submit(write, name, size, folder, film): name for name in names
-        }
+        with kept_from_children():
+            asked: dict[Future[Written], str] = {
+                pool.submit(write, name, size, folder, film): name for name in names
+            }
+        lost = []
         for future in as_completed(asked):
-            yield asked[future], future.exception() or future.result()
+            if isinstance(future.exception(), BrokenProcessPool):
+                lost.append(asked[future])
+            else:
+                yield asked[future], future.exception() or future.result()
+    for name in lost:  # a process died, and took those with it that had not begun
+        with _pool(1) as pool:
+            with kept_from_children():
+                alone = pool.submit(write, name, size, folder, film)
+            yield name, alone.exception() or alone.result()
 
 
 @contextmanager
@@ -86,38 +108,71 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """
     before = os.environ.get(THREADS)
     os.environ[THREADS] = before or "1"
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    context = get_context("spawn")
+    end, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with, initargs=(end,))
     try:
         yield pool
+    except BaseException:
+        ours.close()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+        ours.close()
         if before is None:
             del os.environ[THREADS]
 
 
+def _end_with(end: Connection) -> None:
+    """Of a new process: end when the other end of a pipe is closed, as it is when its maker dies.
+
+    Without it, processes whose maker was killed go on for ever.
+    """
+
+    def watch() -> None:
+        wait([end])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def write_index(folder: Path) -> Path:
     """A page with every finished figure of a folder, in the order of the table of recipes."""
-    found = {path.stem: path for path in folder.glob("*.json") if path.stem in RECIPES}
-    parts = [_entry(json.loads(found[name].read_text())) for name in RECIPES if name in found]
+    records = (folder / f"{name}.json" for name in RECIPES)
+    parts = [_part(record) for record in records if record.exists()]
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>attnflow: figures</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
         f"<h1>Figures</h1>{''.join(parts)}</html>\n"
     )
     path = folder / INDEX
-    write_whole(path, page)
+    if folder.is_dir():
+        write_whole(path, page)
     return path
 
 
-def _entry(record: dict[str, Any]) -> str:
-    name, said = html.escape(record["name"]), html.escape(record["shows"])
-    rows = "".join(_row(quantity) for quantity in record["seen"])
-    links = " · ".join(
-        f'<a href="{file}">{file}</a>' for file in [*record["files"], f"{name}.json"]
+def _part(path: Path) -> str:
+    """A figure on the page, or a word that its record is damaged.
+
+    Another process may be making the figure anew, and have taken its record away.
+    """
+    try:
+        return _entry(read_record(path, Written, "record of a figure"))
+    except (InputError, KeyError, TypeError, ValueError):
+        said = f'<p class="no">{path.name} is damaged: make {path.stem} again.</p>'
+        return said if path.exists() else ""
+
+
+def _entry(written: Written) -> str:
+    name, said, source, size = (
+        html.escape(word) for word in (written.name, written.shows, written.source, written.size)
     )
+    rows = "".join(_row(quantity) for quantity in written.seen)
+    files = (html.escape(file) for file in [*written.files, f"{written.name}.json"])
+    links = " · ".join(f'<a href="{file}">{file}</a>' for file in files)
     return (
-        f'<figure id="{name}"><h2>{name} <small>{html.escape(record["source"])}, '
-        f"{record['size']} size, {record['seconds']:.0f} s</small></h2>"
+        f'<figure id="{name}"><h2>{name} <small>{source}, '
+        f"{size} size, {written.seconds:.0f} s</small></h2>"
         f'<img src="{name}.png" alt="{said}"><figcaption><p>{said}</p>'
         f"<table>{rows}</table><small>{links}</small></figcaption></figure>"
     )
@@ -125,12 +180,10 @@ def _entry(record: dict[str, Any]) -> str:
 
 def _row(quantity: dict[str, Any]) -> str:
     verdict = '<td class="yes">seen</td>' if quantity["holds"] else '<td class="no">not seen</td>'
-    measured, bound = (_number(quantity[key]) for key in ("measured", "bound"))
-    name = html.escape(quantity["name"])
-    return (
-        f"<tr><td>{name}</td><td>{measured}</td><td>{quantity['sense']} {bound}</td>{verdict}</tr>"
-    )
+    measured, bound = (_number(value) for value in (quantity["measured"], quantity["bound"]))
+    name, sense = (html.escape(str(quantity[key])) for key in ("name", "sense"))
+    return f"<tr><td>{name}</td><td>{measured}</td><td>{sense} {bound}</td>{verdict}</tr>"
 
 
 def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"
+    return html.escape(value) if isinstance(value, str) else f"{value:.4g}"

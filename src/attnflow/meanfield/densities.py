@@ -7,8 +7,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, ArrayLike, Float, Real
-from scipy import special
 
 from attnflow.checks import as_floats, require_count, require_finite, require_nonnegative
 from attnflow.errors import InputError
@@ -28,7 +28,7 @@ def density(fn: Callable[..., Any], N: int, *, dtype: Any = float) -> Float[Arra
     [0.2605 0.2605 0.0578 0.0578]
     """
     width = 2 * np.pi / require_count(N, "N", least=FEWEST)
-    at, weights = special.roots_legendre(POINTS)
+    at, weights = scipy.special.roots_legendre(POINTS)
     theta = width * (np.arange(N)[:, None] + (at + 1) / 2)
     values = np.asarray(fn(theta), float)
     if values.shape != theta.shape:

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float, Num, Real
-from scipy import special
 
 from attnflow.attention.harmonics import counts, gegenbauer
 from attnflow.checks import as_floats, require_count
@@ -156,7 +156,7 @@ def _count(count: int) -> int:
 
 @functools.cache
 def _nodes(count: int, d: int) -> Nodes:
-    u, w = special.roots_jacobi(_count(count), (d - 3) / 2, (d - 3) / 2)
+    u, w = scipy.special.roots_jacobi(_count(count), (d - 3) / 2, (d - 3) / 2)
     P = np.stack(list(islice(gegenbauer(u, d), count)), axis=1)
     degrees = np.arange(count)
     before = np.concatenate([np.zeros((len(u), 1)), P[:, :-1]], axis=1)

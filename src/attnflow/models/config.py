@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from attnflow.errors import ModelError
-
-LARGEST = 2**26
-"""No text of a model that is read whole, neither config nor index, has more bytes than this."""
+from attnflow import records
+from attnflow.errors import InputError, ModelError
 
 LARGE = 2**31
 """No number of a config is as large as this."""
@@ -20,14 +17,10 @@ REQUIRED: Any = object()
 
 def read_json(path: Path) -> dict[str, Any]:
     """The table in a JSON file, or an error that names the file."""
-    if not path.is_file():
-        raise ModelError(f"{path}: there is no such file.")
-    if path.stat().st_size > LARGEST:
-        raise ModelError(f"{path} has {path.stat().st_size:,} bytes, too many for such a file.")
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is no JSON: {error}.") from None
+        table = records.read_json(path)
+    except InputError as error:
+        raise ModelError(error) from None
     if not isinstance(table, dict):
         raise ModelError(f"{path} must hold a table of fields, not {type(table).__name__}.")
     return table

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,13 +33,22 @@ def read_tokenizer(folder: Path) -> Any:
     if not path.is_file():
         return None
     tokenizers = needed("tokenizers", "models", "the text of a model needs tokenizers")
-    try:
+    with _refusing(f"{path} is no tokenizer"):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing narrower
-        raise ModelError(f"{path} is no tokenizer: {error}.") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """Turn what the library raises, of which its panics are no Exception, into a `ModelError`."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise ModelError(f"{what}: {error}.") from None
 
 
 def encode(tokenizer: Any, texts: str | Sequence[str], padding: int) -> Encoded:
@@ -47,7 +57,8 @@ def encode(tokenizer: Any, texts: str | Sequence[str], padding: int) -> Encoded:
     each = [texts] if isinstance(texts, str) else list(texts)
     if not each or not all(isinstance(text, str) for text in each):
         raise InputError(f"texts must be a text or a list of texts, not {texts!r:.80}.")
-    found = tokenizer.encode_batch(each)
+    with _refusing("texts cannot be cut into tokens by this model's tokenizer.json"):
+        found = tokenizer.encode_batch(each)
     lengths = [len(encoding.ids) for encoding in found]
     if not min(lengths):
         raise InputError(f"texts[{lengths.index(0)}] has no token: {each[lengths.index(0)]!r}.")

@@ -22,7 +22,10 @@ REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 def locate(name: str | Path, revision: str | None = None) -> Path:
     """The folder of a model: the name itself where it is one, else the hub's copy of it."""
-    folder = Path(name).expanduser()
+    try:
+        folder = Path(name).expanduser()
+    except RuntimeError as error:
+        raise InputError(f"{name} is no folder: {error}") from None
     if folder.is_dir():
         if revision is not None:
             raise InputError(f"revision is for models of the hub, but {folder} is a folder.")

@@ -9,7 +9,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
-from tqdm import tqdm
 
 from attnflow import observe
 from attnflow.checks import require_memory, require_positive
@@ -28,6 +27,7 @@ from attnflow.models.model import Model
 from attnflow.models.spectra import spectra
 from attnflow.models.surveyed import LEVELS, Survey, TextSurvey
 from attnflow.simulate import Layers, simulate
+from attnflow.simulate.progress import Progress, bar_for
 from attnflow.systems import SA
 from attnflow.theory import in_hemisphere
 
@@ -39,7 +39,7 @@ def survey(
     depth: int | None = None,
     beta: float | int = 1.0,
     delta: float | int = 0.1,
-    progress: bool = False,
+    progress: Progress = False,
 ) -> Survey:
     """Run a model on one or several texts and measure what its tokens do.
 
@@ -153,12 +153,15 @@ def _check_memory(model: Model, states: Float[Array, "b T n d"]) -> None:
 
 
 @contextmanager
-def _bar(total: int, progress: bool) -> Iterator[Any]:
+def _bar(total: int, progress: Progress) -> Iterator[Any]:
     """A function that returns what it is given, and moves the bar."""
-    with tqdm(total=total, disable=not progress, desc="measuring", leave=False) as bar:
+    bar = bar_for(progress)
 
-        def tick(found: Any) -> Any:
-            bar.update()
-            return found
+    def tick(found: Any) -> Any:
+        bar.update(100 / total)
+        return found
 
+    try:
         yield tick
+    finally:
+        bar.close()

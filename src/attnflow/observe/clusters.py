@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from jaxtyping import ArrayLike, Float, Real
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
-from scipy.spatial.distance import cdist
 
 from attnflow.checks import require_finite, require_positive, require_state
 
@@ -47,7 +44,7 @@ def clusters(
     require_positive(tol, "tol")
     x = np.asarray(x, dtype=float)
     m = np.ones(len(x)) if masses is None else np.asarray(masses, dtype=float)
-    tree = cKDTree(x)
+    tree = scipy.spatial.cKDTree(x)
     few = tree.count_neighbors(tree, tol) <= LINK_LIMIT
     found = _linked(tree, tol) if few else _flooded(x, tol)
     weight = np.bincount(found, m)
@@ -63,11 +60,11 @@ def clusters(
     return Clusters(count, labels, centers, weight[order])
 
 
-def _linked(tree: cKDTree, tol: float | int) -> np.ndarray:
+def _linked(tree: scipy.spatial.cKDTree, tol: float | int) -> np.ndarray:
     """The cluster of each token, from all links at once."""
     i, j = tree.query_pairs(tol, output_type="ndarray").T
-    graph = coo_array((np.ones(len(i), bool), (i, j)), (tree.n, tree.n))
-    return connected_components(graph, directed=False)[1]
+    graph = scipy.sparse.coo_array((np.ones(len(i), bool), (i, j)), (tree.n, tree.n))
+    return scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
 
 
 def _flooded(x: Float[np.ndarray, "n d"], tol: float | int, block: int = 256) -> np.ndarray:
@@ -79,7 +76,7 @@ def _flooded(x: Float[np.ndarray, "n d"], tol: float | int, block: int = 256) ->
         front, left = left[:1], left[1:]
         while front.size:
             found[front] = count
-            near = (cdist(x[front[:block]], x[left]) <= tol).any(axis=0)
+            near = (scipy.spatial.distance.cdist(x[front[:block]], x[left]) <= tol).any(axis=0)
             front, left = np.concatenate([front[block:], left[near]]), left[~near]
         count += 1
     return found

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import ArrayLike, Float, Int, Real
-from scipy.spatial import ConvexHull, QhullError, cKDTree
-from scipy.spatial.distance import cdist
 
 from attnflow.checks import require_finite, require_positive, require_state
 from attnflow.errors import InputError
@@ -73,7 +72,7 @@ class Hull:
 
     def distance(self, y: Real[ArrayLike, "k d"]) -> Float[np.ndarray, " k"]:
         """How far each row y is from the nearest vertex."""
-        return cdist(self._points(y), self.points).min(axis=1)
+        return scipy.spatial.distance.cdist(self._points(y), self.points).min(axis=1)
 
     def _points(self, y: ArrayLike) -> np.ndarray:
         y = np.asarray(y, dtype=float)
@@ -168,7 +167,7 @@ def _span(x: Float[np.ndarray, "n d"], tol: float | int) -> Span:
 
 def _distinct(x: Float[np.ndarray, "n d"], near: float) -> Int[np.ndarray, " k"]:
     """The tokens that are not within `near` of an earlier one that counts."""
-    tree = cKDTree(x)
+    tree = scipy.spatial.cKDTree(x)
     counts = np.ones(len(x), bool)
     crowded = tree.query_ball_point(x, near, return_length=True) > 1
     for i in np.flatnonzero(crowded):
@@ -180,7 +179,7 @@ def _distinct(x: Float[np.ndarray, "n d"], near: float) -> Int[np.ndarray, " k"]
 
 def _corners(
     c: Float[np.ndarray, "k r"], tol: float | int
-) -> tuple[Int[np.ndarray, " m"], ConvexHull]:
+) -> tuple[Int[np.ndarray, " m"], scipy.spatial.ConvexHull]:
     """The points that every other one is within the hull of, up to tol, and their hull.
 
     Qhull takes as flat what is within its bound E of rounding errors, but merges facets so freely
@@ -198,11 +197,11 @@ def _corners(
         corners = np.union1d(corners, lost)
 
 
-def _qhull(c: Float[np.ndarray, "k r"], precision: str = "") -> ConvexHull:
+def _qhull(c: Float[np.ndarray, "k r"], precision: str = "") -> scipy.spatial.ConvexHull:
     options = "Qt Qx" if c.shape[1] > 4 else "Qt"
     try:
-        return ConvexHull(c, qhull_options=f"{options} {precision}".strip())
-    except QhullError as error:
+        return scipy.spatial.ConvexHull(c, qhull_options=f"{options} {precision}".strip())
+    except scipy.spatial.QhullError as error:
         if precision:
             return _qhull(c)
         raise InputError(
@@ -211,7 +210,7 @@ def _qhull(c: Float[np.ndarray, "k r"], precision: str = "") -> ConvexHull:
 
 
 def _farthest(
-    c: Float[np.ndarray, "k r"], found: ConvexHull, least: float | int
+    c: Float[np.ndarray, "k r"], found: scipy.spatial.ConvexHull, least: float | int
 ) -> Int[np.ndarray, " p"]:
     """The points that are farthest beyond a facet, by more than `least`."""
     far = []

@@ -9,6 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from attnflow.files import whole
 from attnflow.plot.overview import (
     chosen_moments,
     cluster_labels,
@@ -61,5 +62,7 @@ def animate(trajectory: Trajectory, report: Report, *, path: str | Path) -> Path
         frames = [frame(int(i)) for i in saves]
     palette = frames[len(frames) // 2].quantize(255, method=Image.Quantize.MEDIANCUT)
     film = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in frames]
-    film[0].save(path, save_all=True, append_images=film[1:], duration=1000 // RATE, loop=0)
-    return Path(path)
+    path = Path(path)
+    with whole(path) as place:
+        film[0].save(place, save_all=True, append_images=film[1:], duration=1000 // RATE, loop=0)
+    return path

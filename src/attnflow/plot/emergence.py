@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError
-from attnflow.plot.style import FAINT, INK, PALETTE, style
+from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.theory import fastest_mode, linear_growth
 
 matplotlib.use("Agg", force=False)
@@ -48,7 +48,7 @@ def emergence_diagram(
         below.legend(loc="upper left")
         below.set_xlabel(r"inverse temperature $\beta$")
         if path is not None:
-            figure.savefig(path)
+            save(figure, path)
     return figure
 
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullLocator
 
 from attnflow.meanfield import MeanFieldRun
 from attnflow.meanfield.bbgky import Comparison, TwoPoint
-from attnflow.plot.style import FAINT, INK, PALETTE, style
+from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 
 matplotlib.use("Agg", force=False)
 
@@ -32,7 +32,7 @@ def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = No
         figure = Figure(figsize=(4.6, 3.6), layout="constrained")
         draw_distances(figure.subplots(), runs)
         if path is not None:
-            figure.savefig(path)
+            save(figure, path)
     return figure
 
 
@@ -88,7 +88,7 @@ def closure_diagram(
         figure.legend(drawn, names, loc="outside lower center", ncols=len(names), fontsize=9)
         figure.suptitle(rf"$\beta = {sampled.beta:g}$, $n = {sampled.n}$")
         if path is not None:
-            figure.savefig(path)
+            save(figure, path)
     return figure
 
 

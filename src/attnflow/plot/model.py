@@ -185,7 +185,7 @@ def states_panels(survey: Survey) -> Figure:
 def joining_panel(survey: Survey) -> Figure | None:
     """The merge tree of some tokens of the first text; None where no cluster has two tokens."""
     text = survey.texts[0]
-    shown = _joining(text.labels[-1])
+    shown = joining_tokens(text.labels[-1])
     if not shown:
         return None
     with style():
@@ -197,7 +197,7 @@ def joining_panel(survey: Survey) -> Figure | None:
     return figure
 
 
-def _joining(last: Int[np.ndarray, " n"]) -> list[int]:
+def joining_tokens(last: Int[np.ndarray, " n"]) -> list[int]:
     """Tokens of the largest clusters, a few of each, in the order of the text."""
     groups = [np.flatnonzero(last == cluster) for cluster in np.unique(last)]
     groups = sorted((g for g in groups if len(g) > 1), key=len, reverse=True)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attnflow import observe
-from attnflow.plot.style import FAINT, INK, PALETTE, style
+from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report
 from attnflow.simulate import Trajectory
@@ -58,7 +58,7 @@ def overview(
         heading = report.system if title is None else f"{title}: {report.system}"
         figure.suptitle(f"{heading}, $n = {report.n}$, $d = {report.d}$", fontsize=12)
         if path is not None:
-            figure.savefig(path)
+            save(figure, path)
     return figure
 
 

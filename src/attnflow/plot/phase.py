@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow.errors import InputError, unknown
-from attnflow.plot.style import INK, PALETTE, style
+from attnflow.plot.style import INK, PALETTE, save, style
 from attnflow.theory import transition_time
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def phase_diagram(
         if title:
             figure.suptitle(title)
         if path is not None:
-            figure.savefig(path)
+            save(figure, path)
     return figure
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
+
+from attnflow.files import whole
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6D00", "#5B3A8C")
 """Okabe and Ito's colours, with two more of the same spacing; the first ones differ most."""
@@ -41,6 +45,12 @@ def style() -> Iterator[None]:
     """Draw in the project's style, without a screen, and leave the caller's settings alone."""
     with mpl.rc_context(RC):
         yield
+
+
+def save(figure: Figure, path: str | Path, **options: Any) -> None:
+    """Write a picture; its file is there whole or not at all."""
+    with whole(Path(path)) as place:
+        figure.savefig(place, **options)
 
 
 def colours(labels: np.ndarray) -> list[str]:

@@ -41,7 +41,7 @@ class Stage:
         self.frame, self.centre = self._frame(plane)
         flat = self.view(self.xs.reshape(-1, self.d))[0]
         flat = flat[np.isfinite(flat).all(axis=1)]
-        self.reach = 1.12 if round_ else 1.08 * float(np.abs(flat).max() or 1.0)
+        self.reach = 1.12 if self.globe or self.ring else 1.08 * float(np.abs(flat).max() or 1.0)
 
     def _frame(self, plane: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         zero = np.zeros(self.d)

@@ -16,7 +16,8 @@ from attnflow.checks import is_traced
 from attnflow.errors import IncompleteRun, Interrupted
 from attnflow.simulate import inputs
 from attnflow.simulate.host import HostMethod, run_on_host
-from attnflow.simulate.methods import Method
+from attnflow.simulate.methods import Adaptive, Method
+from attnflow.simulate.progress import Progress, bar_for
 from attnflow.simulate.reduction import reduce
 from attnflow.simulate.solve import Problem, Save, Standing, solve
 from attnflow.simulate.trajectory import Trajectory
@@ -39,7 +40,7 @@ def simulate(
     masses: Any = None,
     save: Save | None = None,
     key: Any = None,
-    progress: bool = False,
+    progress: Progress = False,
 ) -> Trajectory:
     """Run a system from x0 and keep its states at the times ts.
 
@@ -56,7 +57,8 @@ def simulate(
             function is compiled in: pass the same one again to compile only once.
         key: a seed or a key, for systems that draw random numbers as they run (`Noisy`). Each
             member of a batch draws its own; the other systems do not look at it.
-        progress: show a bar, under jit too.
+        progress: show a bar, under jit too; or a function that is told again and again which part
+            of the time is done, from 0 to 1, and may raise KeyboardInterrupt to end the run.
 
     Where n < d and the flow stays in the span of its tokens (V = cI above all), it is run in R^n
     and lifted back: an identity that costs nothing and saves much.
@@ -74,27 +76,21 @@ def simulate(
     True
 
     """
-    inputs.check_system(system)
-    method = inputs.check_method(method, system)
     if isinstance(x0, Trajectory):
         inputs.check_continued(x0, ts, masses)
         x0, masses = x0.final, x0.masses
-    x = inputs.check_start(system, x0)
-    times = inputs.check_times(ts, x.dtype)
-    m = inputs.check_masses(masses, x.shape, x.dtype)
+    x, times, m, method = inputs.check_run(system, x0, ts, method, masses, save is None)
     traced = is_traced((system, x, times, m, method))
-    if not is_traced(times):
-        method.check(system, np.asarray(ts, dtype=float))
-    inputs.check_memory(system, x, len(times), save is None)
     if isinstance(method, HostMethod) and not traced:
-        return run_on_host(system, x, times, m, method, save, _bar(progress))
+        return run_on_host(system, x, times, m, method, save, bar_for(progress))
 
     batch = x.shape[:-2]
     x = x.reshape(math.prod(batch), *x.shape[-2:])
     each = None if m is None else jnp.broadcast_to(m, (*batch, m.shape[-1])).reshape(x.shape[:2])
     keys = inputs.check_keys(system, key, len(x))
     if traced:
-        kept, final, at = _in_one(system, x, times, each, keys, method, save, progress)
+        shown = progress is True
+        kept, final, at = _in_one(system, x, times, each, keys, method, save, shown)
     else:
         inside, x, basis = reduce(system, x)
         problem = Problem(inside, method, times, save)
@@ -176,18 +172,18 @@ class _Run:
         masses: Array | None,
         basis: Array | None,
         keys: Array | None,
-        progress: bool,
+        progress: Progress,
     ) -> tuple[Any, Any, Standing]:
         """Every chunk, to the end or to an error."""
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
         chunk = self._chunk(x)
         limit = self.problem.method.steps_limit(self.problem.ts)
         at = _begin(self.problem, x, masses, basis, keys)
-        bar = _bar(progress)
+        bar = bar_for(progress)
         try:
             while float(jnp.min(at.t)) < t1:
                 taken = int(jnp.max(jnp.where(at.t < t1, at.accepted + at.rejected, 0)))
-                at = _advance(self.problem, at, min(chunk, limit - taken))
+                at = _advance(self.problem, at, self._next(chunk, limit - taken))
                 bar.update(100 * (float(jnp.mean(at.t)) - t0) / (t1 - t0) - bar.n)
                 self._look(at, limit)
         except KeyboardInterrupt:
@@ -205,6 +201,14 @@ class _Run:
         pairs = self.problem.system.pairs(n) + n * d
         work = self.problem.method.stages * members * heads * pairs * (2 * d + 20)
         return int(4 ** np.clip(np.floor(np.log(CHUNK_WORK / work) / np.log(4)), 0, 6))
+
+    def _next(self, chunk: int, left: int) -> int:
+        """Steps until the next look: a chunk, or what is left of the steps that are allowed.
+
+        Fixed steps end with the times by themselves; to compile for as many as there are would
+        compile every new dt or span.
+        """
+        return min(chunk, left) if isinstance(self.problem.method, Adaptive) else chunk
 
     def _look(self, at: Standing, limit: int) -> None:
         """Stop a run that cannot go on."""
@@ -293,10 +297,3 @@ def _tokens(at: Standing) -> int:
 def _finite(y: Any) -> Array:
     leaves = [jnp.isfinite(a).reshape(len(a), -1).all(axis=1) for a in jax.tree.leaves(y)]
     return jnp.stack(leaves).all(axis=0)
-
-
-def _bar(shown: bool) -> Any:
-    from tqdm.auto import tqdm
-
-    layout = "{percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
-    return tqdm(total=100, bar_format=layout, disable=not shown, leave=False)

@@ -8,8 +8,8 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
-from scipy.integrate import solve_ivp
 
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError, unknown
@@ -115,7 +115,7 @@ class Filippov(HostMethod):
             y = flat.reshape(shape)
             return field.velocity(y, weights(field, y, supports)).ravel()
 
-        run = solve_ivp(
+        run = scipy.integrate.solve_ivp(
             rhs,
             (t, end),
             z.ravel(),

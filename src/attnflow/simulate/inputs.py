@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jaxtyping import Array
 
-from attnflow.checks import is_traced, require_finite, require_memory
+from attnflow.checks import NO_NUMBERS, is_traced, require_finite, require_memory
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
 from attnflow.simulate.filippov import Filippov
@@ -47,6 +47,21 @@ def _usual(system: System) -> Method:
     return Layers() if isinstance(system, Map) else Adaptive()
 
 
+def check_run(
+    system: Any, x0: Any, ts: Any, method: Any, masses: Any = None, saves_states: bool = True
+) -> tuple[Array, Array, Array | None, Method]:
+    """Everything that can be said of a run before it starts: its x0, ts, masses and method."""
+    check_system(system)
+    method = check_method(method, system)
+    x = check_start(system, x0)
+    times = check_times(ts, x.dtype)
+    m = check_masses(masses, x.shape, x.dtype)
+    if not is_traced(times):
+        method.check(system, np.asarray(ts, dtype=float))
+    check_memory(system, x, len(times), saves_states)
+    return x, times, m, method
+
+
 def check_keys(system: System, key: Any, members: int) -> Array | None:
     """A key for each member of a batch, for a system that draws; member i's depends on i alone."""
     if not system.random:
@@ -65,7 +80,7 @@ def check_times(ts: Any, dtype: Any) -> Array:
     if not is_traced(ts):
         try:
             ts = np.asarray(ts, dtype=float)
-        except (TypeError, ValueError):
+        except NO_NUMBERS:
             raise InputError(f"ts must be increasing times, not {ts!r}.") from None
     if ts.ndim != 1 or len(ts) < 2:
         raise InputError(
@@ -89,7 +104,7 @@ def check_start(system: System, x0: Any) -> Array:
     """The tokens: an array (*batch, n, d), finite, in the system's space."""
     try:
         x = jnp.asarray(x0)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         raise InputError(
             f"x0 must be an array of tokens (n, d), not {type(x0).__name__}."
         ) from None

@@ -28,6 +28,8 @@ from attnflow.simulate.stepping import (
 from attnflow.systems import Diffusive, Map, System
 
 MAX_STEPS = 100_000
+MOST_STEPS = 10**9
+"""No run has more steps of one size: at ten microseconds each they take hours."""
 
 
 class Pieces(NamedTuple):
@@ -187,7 +189,8 @@ class Fixed(Method):
     def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
         """The solver under a constant step."""
         span = ts[-1] - ts[0]
-        dt = span / jnp.ceil(span / self.dt.astype(ts.dtype) - _slack(ts.dtype))
+        steps = jnp.ceil(span / self.dt.astype(ts.dtype) - _slack(ts.dtype))
+        dt = span / jnp.maximum(steps, 1)
         solver = Retracted(FIXED_SOLVERS[self.solver](), system)
         parts = self._continuous(system, masses, solver, diffrax.ConstantStepSize(), dt)
         if not isinstance(system, Diffusive):
@@ -206,6 +209,7 @@ class Fixed(Method):
 
     def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
         """Noise needs a solver for it, and is not known between steps."""
+        _require_possible(ts, self.dt)
         if not isinstance(system, Diffusive):
             super().check(system, ts)
             return
@@ -216,7 +220,8 @@ class Fixed(Method):
             )
         if not is_traced(self.dt):
             span = ts[-1] - ts[0]
-            _require_steps(ts, span / math.ceil(span / float(self.dt) - 1e-9), "steps")
+            steps = max(1, math.ceil(span / float(self.dt) - 1e-9))
+            _require_steps(ts, span / steps, "steps")
 
     def __repr__(self) -> str:
         """As it would be typed."""
@@ -265,6 +270,7 @@ class Layers(Method):
         if is_traced(self.dt):
             return
         dt = float(self.dt)
+        _require_possible(ts, dt)
         _require_steps(ts, dt, "layers")
         system.check_layers(dt, ts[0])
 
@@ -290,6 +296,18 @@ def _require_steps(ts: Float[np.ndarray, " T"], dt: float, what: str) -> None:
         )
 
 
+def _require_possible(ts: Float[np.ndarray, " T"], dt: Any) -> None:
+    """Refuse a step that is so small that no run comes to its end."""
+    if is_traced(dt):
+        return
+    span = float(ts[-1]) - float(ts[0])
+    if not span / MOST_STEPS <= float(dt):
+        raise InputError(
+            f"dt = {float(dt):g} is too small: from t = {ts[0]:g} to {ts[-1]:g} it would take more "
+            f"than {MOST_STEPS:.0e} steps."
+        )
+
+
 def _slack(dtype: Any) -> float:
     return 1e-4 if dtype == jnp.float32 else 1e-9
 
@@ -299,7 +317,7 @@ def _count(ts: Any, dt: Any) -> int:
     if is_traced((ts, dt)):
         return MAX_STEPS
     ts = np.asarray(ts)
-    return math.ceil(float(ts[-1] - ts[0]) / float(dt) - _slack(ts.dtype)) + 1
+    return max(1, math.ceil(float(ts[-1] - ts[0]) / float(dt) - _slack(ts.dtype))) + 1
 
 
 def as_typed(value: Any) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +15,11 @@ from jaxtyping import Array, Float
 from attnflow._version import __version__
 from attnflow.checks import is_traced
 from attnflow.errors import InputError
+from attnflow.files import restore, whole
+from attnflow.records import read_json
 from attnflow.simulate.coarsening import Merges
 from attnflow.simulate.methods import Method
+from attnflow.stores import damaged, open_dataset
 from attnflow.systems import System
 
 if TYPE_CHECKING:
@@ -123,31 +123,25 @@ class Trajectory(eqx.Module):
         path = Path(path)
         if path.exists() and not _is_store(path):
             raise InputError(f"{path} exists and is no Zarr store: choose another path.")
+        data = self.to_xarray()
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        try:
-            self.to_xarray().to_zarr(scratch / "store", mode="w", consolidated=False)
-            if path.exists():
-                os.replace(path, scratch / "old")
-            os.replace(scratch / "store", path)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        with whole(path) as place:
+            data.to_zarr(place, mode="w", consolidated=False)
         return path
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trajectory:
         """Read what `save` wrote."""
-        import xarray
-
         path = Path(path)
+        restore(path)
         if not path.exists():
             raise InputError(f"there is no store at {path}.")
         if not _is_store(path):
             raise InputError(f"{path} is no Zarr store: it has no zarr.json.")
+        data = open_dataset(path, whole=True)
+        if data.attrs.get("format") != FORMAT:
+            raise InputError(f"{path} is a Zarr store, but not of an attnflow trajectory.")
         try:
-            data = xarray.open_zarr(path, consolidated=False).load()
-            if data.attrs.get("format") != FORMAT:
-                raise InputError(f"{path} is a Zarr store, but not of an attnflow trajectory.")
             return cls(
                 ts=jnp.asarray(data["time"].values),
                 xs=jnp.asarray(data["x"].values),
@@ -159,10 +153,8 @@ class Trajectory(eqx.Module):
                 method=data.attrs["method"],
                 merges=_merges(data),
             )
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(f"{path} is damaged and cannot be read: {error}") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(path, error) from None
 
     def __repr__(self) -> str:
         """What ran, how big it was, what it took."""
@@ -199,6 +191,6 @@ def _is_states(xs: Any, final: Any, ts: Any) -> bool:
 
 def _is_store(path: Path) -> bool:
     try:
-        return isinstance(json.loads((path / "zarr.json").read_text()), dict)
-    except (OSError, ValueError):
+        return isinstance(read_json(path / "zarr.json"), dict)
+    except InputError:
         return False

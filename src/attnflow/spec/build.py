@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from attnflow.checks import NO_NUMBERS
 from attnflow.errors import InputError, unknown
 from attnflow.weights import FAMILIES, Redrawn, Weight
 
@@ -50,7 +51,7 @@ def named(
         return make(**parameters, **usable)
     except InputError as error:
         raise _at(where, error) from None
-    except (TypeError, ValueError) as error:
+    except NO_NUMBERS as error:
         raise InputError(f"{where}: {name} does not take these values: {error}") from None
 
 
@@ -97,14 +98,21 @@ def _numbers(where: str, value: Any) -> Any:
     """
     if isinstance(value, jax.Array):
         return value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, list):
+    single = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not single and not isinstance(value, list):
         return None
     try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: must be a list of rows of numbers.") from None
+        return float(value) if single else np.asarray(value, dtype=float)
+    except NO_NUMBERS:
+        raise InputError(f"{where}: must be a list of rows of numbers, or a number.") from None
+
+
+def vector(where: str, value: Any) -> Any:
+    """A list of numbers as an array."""
+    numbers = _numbers(where, value)
+    if np.ndim(numbers) != 1:
+        raise InputError(f"{where}: must be a list of numbers.")
+    return numbers
 
 
 def _require_family(where: str, value: Any, example: str) -> None:
@@ -145,7 +153,7 @@ def _complex(where: str, value: Any) -> complex:
     """An eigenvalue: a number, or a string such as "0.5+1j"."""
     try:
         return complex(value.replace(" ", "") if isinstance(value, str) else value)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         raise InputError(
             f'{where}.eigenvalues: {value!r} is no number; a complex one is written "0.5+1j".'
         ) from None

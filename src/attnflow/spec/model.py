@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from attnflow import initial
 from attnflow.errors import InputError
+from attnflow.randomness import as_key
 from attnflow.simulate import METHODS, Method
 from attnflow.spec.build import named
 from attnflow.spec.system import build_system, key_for
@@ -85,7 +85,7 @@ class RunSpec(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     title: str | None = None
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     system: Named
     start: Start
     times: Times
@@ -94,7 +94,7 @@ class RunSpec(BaseModel):
 
     def build(self) -> Run:
         """The system, start, times and method that this spec names."""
-        key = jax.random.key(self.seed)
+        key = as_key(self.seed, None)
         system, x0 = self.draw(key)
         return Run(system, x0, self.times.build(), self.build_method(), key_for("noise", key))
 

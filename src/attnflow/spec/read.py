@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from attnflow.errors import InputError, unknown
+from attnflow.records import require_shallow
 from attnflow.spec.model import RunSpec, Times
 from attnflow.spec.sweep import KINDS, Range, SweepSpec
 
@@ -70,6 +71,7 @@ def parse_sweep(data: dict[str, Any]) -> SweepSpec:
 
 
 def _parse(data: dict[str, Any], model: type[Spec]) -> Spec:
+    require_shallow(data, "the spec")
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ SHORT = {"beta": "system.beta", "n": "start.n", "d": "start.d"}
 """Axes that may be named without saying where they belong."""
 
 PLACES = ("system", "start", "method")
+MOST_CELLS = 10_000_000
 RESERVED = ("time", "unfinished")
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -111,11 +113,25 @@ class SweepSpec(RunSpec):
         return self
 
     @model_validator(mode="after")
+    def _sizes(self) -> SweepSpec:
+        cells = math.prod(self.size(axis) for axis in self.axes)
+        if cells > MOST_CELLS:
+            raise ValueError(f"axes: {cells:,} cells are more than {MOST_CELLS:,}")
+        return self
+
+    @model_validator(mode="after")
     def _names(self) -> SweepSpec:
         for name in self.keep:
             if name in self.axes or name in RESERVED or not name.isidentifier():
                 raise ValueError(f"keep.{name}: choose another name, which is a word of its own")
         return self
+
+    def size(self, axis: str) -> int:
+        """The number of values of an axis."""
+        given = self.axes[axis]
+        if isinstance(given, Range):
+            return given.count
+        return len(given.cases if isinstance(given, Cases) else given)
 
     def values(self, axis: str) -> list[Any]:
         """The values of an axis; of cases their names."""

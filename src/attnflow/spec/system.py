@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import Array
 
 from attnflow.errors import InputError
-from attnflow.spec.build import drawn, is_scores, named, scores_matrix, weight
+from attnflow.spec.build import drawn, is_scores, named, scores_matrix, vector, weight
 from attnflow.systems import SYSTEMS, System
 from attnflow.weights.couplings import COUPLINGS
 from attnflow.weights.frequencies import FREQUENCIES
@@ -50,7 +49,7 @@ def build_system(
     if scores is not None:
         parameters["V"] = scores_matrix(scores, parameters.get("Q"), parameters.get("K"))
     if "D" in parameters:
-        parameters["D"] = np.asarray(parameters["D"], dtype=float)
+        parameters["D"] = vector(f"{where}.D", parameters["D"])
     if isinstance(inner := parameters.get("system"), dict):
         inside = {k: v for k, v in inner.items() if k != "name"}
         if not isinstance(inner.get("name"), str):

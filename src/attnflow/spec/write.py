@@ -56,6 +56,39 @@ def write_spec(
     return "\n".join(parts)
 
 
+def toml_of(fields: dict[str, Any]) -> str:
+    """The text of a spec that is given as a table of tables.
+
+    >>> print(toml_of({"seed": 1, "system": {"name": "SA", "beta": 4.0}}))
+    seed = 1
+    <BLANKLINE>
+    [system]
+    name = "SA"
+    beta = 4.0
+    <BLANKLINE>
+    """
+    loose = [f"{key} = {_text(value)}\n" for key, value in fields.items() if not _is_table(value)]
+    tables = [_table(key, value) for key, value in fields.items() if _is_table(value)]
+    return "\n".join(["".join(loose), *tables])
+
+
+def given(fields: dict[str, Any]) -> dict[str, Any]:
+    """A spec without what it does not say, as TOML has no word for nothing.
+
+    >>> given({"seed": None, "system": {"name": "SA", "V": None}})
+    {'system': {'name': 'SA'}}
+    """
+    return {
+        key: given(value) if _is_table(value) else value
+        for key, value in fields.items()
+        if value is not None
+    }
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
 def _described(system: System) -> dict[str, Any]:
     name = type(system).__name__
     if name not in SYSTEMS:

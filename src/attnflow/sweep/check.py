@@ -18,6 +18,8 @@ from attnflow.sweep.tile import Computer
 from attnflow.theory.checks.base import described
 
 Shapes = dict[str, tuple[int, ...]]
+MOST_KINDS = 10_000
+"""Each kind of cell takes about a second to compile."""
 
 
 def check(spec: SweepSpec) -> Shapes:
@@ -26,6 +28,12 @@ def check(spec: SweepSpec) -> Shapes:
     Along an axis that compiles nothing new the smallest and the largest value are checked too.
     """
     computer = Computer(spec)
+    kinds = math.prod(len(axis.values) for axis in computer.grid.axes if not axis.traced)
+    if kinds > MOST_KINDS:
+        raise InputError(
+            f"axes: {kinds:,} combinations would have to be compiled each for itself, which are "
+            f"more than {MOST_KINDS:,}. Only numbers of the system vary without compiling."
+        )
     found: Shapes = {}
     for cell in _samples(computer.grid):
         values = computer.grid.values(cell)
@@ -55,11 +63,7 @@ def _samples(grid: Grid) -> Iterator[tuple[int, ...]]:
 
 def _check_cell(spec: SweepSpec, values: dict[str, Any]) -> None:
     run = spec.cell(values).build()
-    method = inputs.check_method(run.method, run.system)
-    x = inputs.check_start(run.system, run.x0)
-    inputs.check_times(run.ts, x.dtype)
-    method.check(run.system, np.asarray(run.ts, dtype=float))
-    inputs.check_memory(run.system, x, len(run.ts), False)
+    inputs.check_run(run.system, run.x0, run.ts, run.method, saves_states=False)
 
 
 def _shapes(computer: Computer, cell: tuple[int, ...]) -> Shapes:

@@ -4,41 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnflow._version import __version__
-from attnflow.checks import require_count
-from attnflow.errors import InputError
+from attnflow.checks import require_count, require_positive
+from attnflow.errors import InputError, sentence
 from attnflow.spec.read import parse_sweep, read_sweep
 from attnflow.spec.sweep import SweepSpec
+from attnflow.stores import open_dataset
 from attnflow.sweep.check import check
-from attnflow.sweep.engine import Result, engine, results
+from attnflow.sweep.engine import Engine, Result, distributed, engine, results
 from attnflow.sweep.grid import Block
+from attnflow.sweep.inspection import Inspection
 from attnflow.sweep.reduce import variables
-from attnflow.sweep.store import Store, canonical
+from attnflow.sweep.store import Failure, Store, canonical
 
 if TYPE_CHECKING:
     import xarray
 
 PACKAGES = ("jax", "jaxlib", "diffrax", "equinox", "numpy", "xarray", "zarr")
 Place = str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A block that could not be computed: the values of its first cell, its cells, and why."""
-
-    block: int
-    cell: dict[str, Any]
-    cells: int
-    error: str
 
 
 @dataclass
@@ -50,6 +41,8 @@ class Tally:
     done: int = 0
     failures: list[Failure] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
+    stopping: int = 0
+    """After Ctrl-C: so many blocks are in flight, and waited for."""
 
     @property
     def complete(self) -> bool:
@@ -63,6 +56,7 @@ def run(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
+    patience: float | None = None,
     tell: Callable[[Tally], object] = lambda tally: None,
 ) -> Tally:
     """Compute every cell of a spec into a Zarr store, or what is missing of it.
@@ -71,7 +65,8 @@ def run(
     process, by `workers` processes of a local Dask cluster, or by the cluster at the address
     `scheduler`; the numbers are the same. `tell` is called after every block. A block that fails
     is told in the tally and does not stop the others. Ctrl-C keeps what is done, and the same call
-    goes on from there.
+    goes on from there. Workers hang at times: where none of them has done a block for `patience`
+    seconds, they are started anew and their blocks given out again.
 
     >>> import tempfile
     >>> spec = {"system": {"name": "SA"}, "start": {"n": 4, "d": 2},
@@ -87,6 +82,12 @@ def run(
         require_count(workers, "workers")
     if workers is not None and scheduler is not None:
         raise InputError("give workers or scheduler, not both.")
+    if workers is not None or scheduler is not None:
+        distributed()
+    elif patience is not None:
+        raise InputError("patience: give workers too, as a process cannot restart itself.")
+    if patience is not None:
+        require_positive(patience, "patience")
     place = prepare(as_spec(spec), Path(store))
     with place.writing():
         done = {block.number for block in place.done()}
@@ -96,7 +97,7 @@ def run(
         if missing:
             with (
                 engine(workers, scheduler) as chosen,
-                closing(results(chosen, canonical(place.spec), missing)) as found,
+                closing(_results(chosen, place, missing, tally, patience, tell)) as found,
             ):
                 for number, result in found:
                     _keep(place, place.grid[number], result, tally)
@@ -104,12 +105,33 @@ def run(
     return tally
 
 
+def _results(
+    chosen: Engine,
+    place: Store,
+    missing: list[int],
+    tally: Tally,
+    patience: float | None,
+    tell: Callable[[Tally], object],
+) -> Generator[tuple[int, Result], None, None]:
+    def stopping(in_flight: int) -> None:
+        tally.stopping = in_flight
+        tell(tally)
+
+    inspection = Inspection(place.grid, *place.arrays())
+    return results(
+        chosen,
+        canonical(place.spec),
+        missing,
+        fault=inspection.fault,
+        patience=patience,
+        stopping=stopping,
+    )
+
+
 def load(store: Place) -> xarray.Dataset:
     """What a store holds so far, opened lazily: cells that are not done are NaN."""
-    import xarray
-
     Store.open(Path(store))
-    return xarray.open_zarr(store)
+    return open_dataset(Path(store), whole=False)
 
 
 def as_spec(spec: SweepSpec | Mapping[str, Any] | Place) -> SweepSpec:
@@ -121,14 +143,12 @@ def as_spec(spec: SweepSpec | Mapping[str, Any] | Place) -> SweepSpec:
 
 def prepare(spec: SweepSpec, path: Path) -> Store:
     """The store of a spec: a new one, or the one that is there if it is of the same spec."""
-    if path.exists():
-        store = Store.open(path)
-        if differences := store.differences(spec):
-            said = "; ".join(differences)
-            raise InputError(f"{path} is the store of another sweep ({said}): choose another path.")
-        return store
-    store = Store(path, spec)
-    store.create(variables(spec, check(spec)), provenance(spec))
+    if not path.exists():
+        Store(path, spec).create(variables(spec, check(spec)), provenance(spec))
+    store = Store.open(path)
+    if differences := store.differences(spec):
+        said = "; ".join(differences)
+        raise InputError(f"{path} is the store of another sweep ({said}): choose another path.")
     return store
 
 
@@ -138,26 +158,12 @@ def provenance(spec: SweepSpec) -> dict[str, Any]:
     return {"title": spec.title or "", "seed": spec.seed, "versions": json.dumps(versions)}
 
 
-def sentence(error: BaseException) -> str:
-    r"""An error in one line; of one that quotes a traceback, as XLA's do, the line that says why.
-
-    >>> sentence(ValueError("no"))
-    'ValueError: no'
-    >>> sentence(RuntimeError("Traceback (most recent call last):\n ...\nOSError: disk full"))
-    'OSError: disk full'
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if any("Traceback" in line for line in lines):
-        return next((li for li in reversed(lines) if re.match(r"[\w.]+: ", li)), lines[0])
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
-
-
 def _keep(store: Store, block: Block, result: Result, tally: Tally) -> None:
     if isinstance(result, BaseException):
         cell = store.grid.values(block.cells()[0])
         failure = Failure(block.number, cell, block.size, sentence(result))
         tally.failures.append(failure)
-        store.note_failure(block, asdict(failure))
+        store.note_failure(block, failure)
         return
-    store.write(block, result)
+    store.write(block, result.values)
     tally.done += block.size

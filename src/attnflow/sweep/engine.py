@@ -6,35 +6,44 @@ Both are executors, and a few blocks are in flight at a time.
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
+import itertools
+import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from attnflow._version import __version__
 from attnflow.checks import available_cores
 from attnflow.errors import InputError
 from attnflow.extras import needed
+from attnflow.signals import held, kept_from_children
 from attnflow.spec.sweep import SweepSpec
+from attnflow.sweep.inspection import Computed
 from attnflow.sweep.reduce import reduced
 from attnflow.sweep.tile import Computer
 
-Result = dict[str, np.ndarray] | BaseException
+Result = Computed | BaseException
 RETRIES = 2
-"""So often a task that raised an error is tried again on a cluster, where a machine may be bad."""
+"""So often a task that raised an error, or whose result cannot be right, is tried again."""
 
 GLANCE = 0.5
 """Seconds after which it is looked whether Ctrl-C was pressed."""
 
+FIRST = 10
+"""So many times the usual patience is had with the first block, as workers start and compile."""
+
+RESTART = 30.0
+"""Seconds that a worker may take to end before it is killed and started anew."""
+
 
 class Engine(NamedTuple):
-    """An executor, and how many blocks it should have at a time."""
+    """An executor, how many blocks it should have at a time, and how to restart it if it hangs."""
 
     executor: Executor
     width: int
+    restart: Callable[[], object] | None = None
 
 
 @lru_cache(maxsize=4)
@@ -43,63 +52,94 @@ def computer(spec: str) -> Computer:
     return Computer(SweepSpec.model_validate_json(spec))
 
 
-def compute(spec: str, number: int) -> dict[str, np.ndarray]:
+def compute(spec: str, number: int) -> Computed:
     """A block of a sweep: what every worker runs."""
     here = computer(spec)
-    return reduced(here.spec, here.values(here.grid[number]))
+    values = reduced(here.spec, here.values(here.grid[number]))
+    return Computed(number, __version__, values)
 
 
 def results(
-    engine: Engine, spec: str, numbers: Iterable[int]
+    engine: Engine,
+    spec: str,
+    numbers: Iterable[int],
+    *,
+    fault: Callable[[int, Any], str | None] = lambda number, result: None,
+    patience: float | None = None,
+    stopping: Callable[[int], object] = lambda in_flight: None,
 ) -> Generator[tuple[int, Result], None, None]:
     """Blocks as they come, with the error for one that failed.
 
-    Ctrl-C ends it after the blocks in flight, which are not lost; a second one does not wait.
+    A block of which `fault` says what is wrong is computed again. Where none is done for `patience`
+    seconds, the executor is restarted, which then has twice the time; the first block may take
+    `FIRST` times as long. Ctrl-C ends it after the blocks in flight, which are not lost; `stopping`
+    is told how many they are, and a second Ctrl-C does not wait.
     """
     waiting = iter(numbers)
     running: dict[Future, int] = {}
-    with _interruption() as stopped:
+    tries: Counter[int] = Counter()
+    told, last, limit = False, time.monotonic(), None if patience is None else FIRST * patience
+    with held() as stopped:
         while True:
             for number in _first(waiting, 0 if stopped() else engine.width - len(running)):
                 running[engine.executor.submit(compute, spec, number)] = number
+            if stopped() and not told:
+                told = True
+                stopping(len(running))
             if not running:
                 break
             done, _ = wait(running, timeout=GLANCE, return_when=FIRST_COMPLETED)
             for future in done:
-                number = running.pop(future)
-                error = future.exception()
-                yield number, future.result() if error is None else error
-        if stopped():
-            raise KeyboardInterrupt
+                number, last, limit = running.pop(future), time.monotonic(), patience
+                result = _outcome(future)
+                why = None if isinstance(result, BaseException) else fault(number, result)
+                tries[number] += 1
+                if why is None:
+                    yield number, result
+                elif tries[number] > RETRIES:
+                    yield number, InputError(f"what was computed cannot be right: {why}.")
+                else:
+                    waiting = itertools.chain([number], waiting)
+            if limit is not None and running and time.monotonic() - last > limit:
+                if not _restarted(engine):
+                    late = InputError(f"no block was done for {limit:g} s.")
+                    yield from ((number, late) for number in running.values())
+                    break
+                last, limit = time.monotonic(), 2 * limit
 
 
-@contextlib.contextmanager
-def _interruption() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed; the second time it raises KeyboardInterrupt at once.
+def _outcome(future: Future) -> Any:
+    """The result of a task or its error; a task that was dropped has neither."""
+    if future.cancelled():
+        raise InputError(
+            "the cluster has dropped the blocks in flight: its scheduler may have ended. What was "
+            "written before is safe, and the same command goes on from there."
+        )
+    error = future.exception()
+    return future.result() if error is None else error
 
-    The first time it is only noted: an exception would be lost where Python ignores them, in
-    finalisers and callbacks. Signals reach the main thread alone.
-    """
-    pressed: list[int] = []
 
-    def note(number: int, frame: Any) -> None:
-        if pressed:
-            raise KeyboardInterrupt
-        pressed.append(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = signal.signal(signal.SIGINT, note)
+def _restarted(engine: Engine) -> bool:
+    """Whether the executor could be restarted, which then computes again what it had."""
+    if engine.restart is None:
+        return False
     try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)
+        engine.restart()
+    except TimeoutError:  # they are on their way
+        return True
+    except (OSError, ValueError, RuntimeError):
+        return False
+    return True
 
 
 def _first(numbers: Iterator[int], count: int) -> Iterator[int]:
     for _, number in zip(range(count), numbers, strict=False):
         yield number
+
+
+def distributed() -> Any:
+    """Dask's package for clusters, which is an extra and is imported here alone."""
+    return needed("distributed", "sweep", "workers need Dask")
 
 
 @contextlib.contextmanager
@@ -115,16 +155,31 @@ def engine(workers: int | None, scheduler: str | None) -> Iterator[Engine]:
         return
     with _client(workers, scheduler) as client:
         pool = client.get_executor(pure=False, retries=RETRIES)
-        yield Engine(pool, 2 * max(1, sum(client.nthreads().values())))
+        width = 2 * max(1, sum(client.nthreads().values()))
+        yield Engine(pool, width, lambda: _restart(client))
+
+
+def _restart(client: Any) -> None:
+    """Start anew the workers that have blocks of this client; the scheduler gives them out again.
+
+    After a few deaths it holds the block guilty, which then fails.
+    """
+    ours = set(client.futures)
+    stuck = [worker for worker, keys in client.processing().items() if ours & set(keys)]
+    if not stuck:
+        raise RuntimeError("there are no workers")
+    client.restart_workers(stuck, timeout=RESTART)
 
 
 @contextlib.contextmanager
 def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
-    dask = needed("distributed", "sweep", "workers need Dask")
+    dask = distributed()
     if scheduler is None:
         options = {"threads_per_worker": 1, "dashboard_address": None}
-        with dask.LocalCluster(n_workers=workers, **options) as local, dask.Client(local) as client:
-            yield client
+        with contextlib.ExitStack() as stack:
+            with kept_from_children():
+                local = stack.enter_context(dask.LocalCluster(n_workers=workers, **options))
+            yield stack.enter_context(dask.Client(local))
         return
     try:
         client = dask.Client(scheduler, timeout="10s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from dataclasses import dataclass
@@ -54,12 +55,23 @@ def status(store: str | os.PathLike[str]) -> Status:
         running=place.being_written,
         cells_per_second=rate,
         seconds_left=left / rate if rate and left else None,
-        seconds_since_last=time.time() - written[-1] if written else None,
+        seconds_since_last=_since(written),
         failures=place.failures(),
     )
 
 
+def _since(written: list[float]) -> float | None:
+    """Seconds since the last block; nothing is known where a clock was set back meanwhile."""
+    return time.time() - written[-1] if written and time.time() >= written[-1] else None
+
+
 def _rate(written: list[float], cells_each: float) -> float | None:
-    if len(written) < 2 or written[-1] == written[0]:
-        return None
-    return cells_each * (len(written) - 1) / (written[-1] - written[0])
+    """Cells per second; one gap longer than all others together is a pause, or a clock that jumped.
+
+    >>> _rate([0.0, 1.0, 2.0, 1e9, 1e9 + 1], 2.0)
+    2.0
+    """
+    gaps = sorted(later - earlier for earlier, later in itertools.pairwise(written))
+    if len(gaps) > 1 and gaps[-1] > sum(gaps[:-1]) > 0:
+        gaps.pop()
+    return cells_each * len(gaps) / sum(gaps) if sum(gaps) > 0 else None

@@ -8,33 +8,37 @@ which the system takes back when the process dies.
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from attnflow.errors import InputError
-from attnflow.files import write_whole
+from attnflow.files import clear_unfinished, is_held, only_one, whole, write_whole
+from attnflow.records import read_json, read_record
+from attnflow.spec.read import parse_sweep
 from attnflow.spec.sweep import SweepSpec, path
+from attnflow.stores import damaged, require_plain
 from attnflow.sweep.grid import Axis, Block, Grid
-from attnflow.sweep.reduce import UNFINISHED, Variable
-
-try:
-    import fcntl
-except ImportError:  # on Windows, where a second writer is not noticed
-    fcntl = None  # type: ignore[assignment]
+from attnflow.sweep.reduce import UNFINISHED, Variable, variables
 
 FORMAT = "attnflow-sweep-1"
 RECORDS = "blocks"
-LOOKS = 10
-"""So often a writer tries for the lock, as `status` may hold it for a moment."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A block that could not be computed: the values of its first cell, its cells, and why."""
+
+    block: int
+    cell: dict[str, Any]
+    cells: int
+    error: str
 
 
 class Store:
@@ -47,24 +51,24 @@ class Store:
     def open(cls, path: Path) -> Store:
         """A store that exists."""
         try:
-            attributes = json.loads((path / "zarr.json").read_text())["attributes"]
-            if attributes["format"] == FORMAT:
-                return cls(path, SweepSpec.model_validate_json(attributes["spec"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        raise InputError(f"{path} is not the store of a sweep.")
+            attributes = read_json(path / "zarr.json")["attributes"]
+            ours = attributes["format"] == FORMAT
+            spec = parse_sweep(json.loads(attributes["spec"])) if ours else None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            spec = None
+        if spec is None:
+            raise InputError(f"{path} is not the store of a sweep.")
+        require_plain(path)
+        return cls(path, spec)
 
-    def create(self, variables: list[Variable], attributes: dict[str, Any]) -> None:
-        """An empty store; it appears when it is complete."""
+    def create(self, kept: list[Variable], attributes: dict[str, Any]) -> None:
+        """An empty store; it appears when it is complete, unless there is one by then."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{self.path.name}-", dir=self.path.parent))
-        try:
-            self._lay_out(scratch / "store", variables, attributes)
-            (scratch / "store").rename(self.path)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        with whole(self.path) as place:
+            if not self.path.exists():
+                self._lay_out(place, kept, attributes)
 
-    def _lay_out(self, place: Path, variables: list[Variable], attributes: dict[str, Any]) -> None:
+    def _lay_out(self, place: Path, kept: list[Variable], attributes: dict[str, Any]) -> None:
         import xarray
         import zarr
 
@@ -82,14 +86,14 @@ class Store:
         data.to_zarr(place, mode="w", consolidated=False, zarr_format=3)
         group = zarr.open_group(place, mode="r+")
         group.create_group(RECORDS)
-        for variable in variables:
-            whole = variable.name == UNFINISHED
+        for variable in kept:
+            counts = variable.name == UNFINISHED
             group.create_array(
                 variable.name,
                 shape=(*self.grid.shape, *variable.shape),
                 chunks=(*self.grid.block, *variable.shape),
-                dtype="int32" if whole else self.spec.dtype,
-                fill_value=-1 if whole else float("nan"),
+                dtype="int32" if counts else self.spec.dtype,
+                fill_value=-1 if counts else float("nan"),
                 dimension_names=(*(axis.name for axis in self.grid.axes), *variable.dims),
                 attributes={"long_name": variable.long_name, "units": "1"},
             )
@@ -99,10 +103,30 @@ class Store:
 
     @cached_property
     def _arrays(self) -> dict[str, Any]:
+        """What is kept, one chunk for each block."""
         import zarr
 
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            return dict(zarr.open_group(self.path, mode="r+").arrays())
+        try:
+            with zarr.config.set({"array.write_empty_chunks": True}):
+                arrays = dict(zarr.open_group(self.path, mode="r+").arrays())
+        except Exception as error:  # zarr raises nothing narrower
+            raise damaged(self.path, error) from None
+        beside = {"time", *self.spec.axes, *(f"{name}_quantile" for name in self.spec.keep)}
+        kept = {name: array for name, array in arrays.items() if name not in beside}
+        missing = {UNFINISHED, *self.spec.keep} - set(kept)
+        k = len(self.grid.axes)
+        cut = (name for name, array in kept.items() if array.chunks[:k] != self.grid.block)
+        for name in (*missing, *cut):
+            raise InputError(f"{self.path} is damaged: it has no {name} as its spec asks for.")
+        return kept
+
+    def arrays(self) -> tuple[dict[str, tuple[int, ...]], dict[str, np.dtype]]:
+        """The shapes and the types of what is kept, by name."""
+        names = [
+            variable.name for variable in variables(self.spec, dict.fromkeys(self.spec.keep, ()))
+        ]
+        kept = {name: self._arrays[name] for name in names}
+        return {n: a.shape for n, a in kept.items()}, {n: a.dtype for n, a in kept.items()}
 
     def write(self, block: Block, values: dict[str, np.ndarray]) -> None:
         """Write a block, then its record."""
@@ -111,55 +135,68 @@ class Store:
                 self._arrays[name][block.region] = value
             sizes = {name: self._chunk(name, block).stat().st_size for name in values}
             write_whole(self._record(block), json.dumps(sizes))
-        except OSError as error:
+            self._failure(block).unlink(missing_ok=True)
+        except (OSError, InputError) as error:
+            why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror
             raise InputError(
-                f"{self.path}: a block could not be written: {error}. What was written before is "
+                f"{self.path}: a block could not be written: {why}. What was written before is "
                 "safe, and the same command goes on from there."
             ) from None
-        self._failure(block).unlink(missing_ok=True)
 
-    def note_failure(self, block: Block, failure: dict[str, Any]) -> None:
+    def note_failure(self, block: Block, failure: Failure) -> None:
         """Remember why a block could not be computed, for whoever asks how the sweep stands."""
-        write_whole(self._failure(block), json.dumps(failure))
+        write_whole(self._failure(block), json.dumps(asdict(failure)))
 
     def done(self) -> Iterator[Block]:
         """The blocks that are complete; damaged ones are not."""
-        return (block for block in self.grid if self.is_done(block))
+        numbers = sorted(int(file.stem) for file in self._records() if file.stem.isdecimal())
+        blocks = (self.grid[number] for number in numbers if number < len(self.grid))
+        return (block for block in blocks if self.is_done(block))
 
     def is_done(self, block: Block) -> bool:
         """Whether a block has its record and all of its chunks."""
+        return self._sizes(block).keys() == self._arrays.keys()
+
+    def _sizes(self, block: Block) -> dict[str, int]:
+        """The sizes of the chunks of a block that are as its record says."""
         try:
-            sizes = json.loads(self._record(block).read_text())
-            return all(
-                self._chunk(name, block).stat().st_size == size for name, size in sizes.items()
-            )
-        except (OSError, ValueError):
-            return False
+            sizes = read_json(self._record(block))
+            return {k: v for k, v in sizes.items() if self._chunk(k, block).stat().st_size == v}
+        except (OSError, ValueError, AttributeError, KeyError):
+            return {}
 
     def failures(self) -> list[dict[str, Any]]:
         """What is known of blocks that could not be computed."""
-        found = sorted((self.path / RECORDS).glob("*.failed"))
-        return [json.loads(file.read_text()) for file in found]
+        found = []
+        for file in sorted((self.path / RECORDS).glob("[0-9]*.failed")):
+            try:
+                found.append(asdict(read_record(file, Failure, "record of a failed block")))
+            except InputError:
+                if file.exists():  # else it was computed after all, a moment ago
+                    raise
+        return found
 
     def written(self) -> list[float]:
         """When the blocks were written, in seconds since 1970."""
-        return sorted(file.stat().st_mtime for file in (self.path / RECORDS).glob("[0-9]*.json"))
+        return sorted(file.stat().st_mtime for file in self._records())
+
+    def _records(self) -> Iterator[Path]:
+        return (self.path / RECORDS).glob("[0-9]*.json")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only one who writes."""
-        with self._lock.open("w") as file:
-            if not _locked(file, exclusive=True):
-                raise InputError(f"{self.path}: another process is computing this sweep.")
+        """Be the only one who writes; what writers that died have left is cleared away."""
+        with only_one(self._lock, f"{self.path}: another process is computing this sweep"):
+            clear_unfinished(self.path / RECORDS)
+            for name in self._arrays:
+                for left in (self.path / name).rglob("*.partial"):
+                    left.unlink()
             yield
 
     @property
     def being_written(self) -> bool:
         """Whether a process is computing this sweep; looking needs no right to write."""
-        if not self._lock.exists():
-            return False
-        with self._lock.open() as file:
-            return not _locked(file, exclusive=False)
+        return is_held(self._lock)
 
     @property
     def _lock(self) -> Path:
@@ -185,20 +222,6 @@ class Store:
         at = [r.start // b for r, b in zip(block.ranges, self.grid.block, strict=True)]
         rest = self._arrays[name].ndim - len(at)
         return self.path / name / self._arrays[name].metadata.encode_chunk_key((*at, *[0] * rest))
-
-
-def _locked(file: IO[str], exclusive: bool) -> bool:
-    """Try to lock a file until it is closed. Whoever only looks shares, and is gone at once."""
-    if fcntl is None:
-        return True
-    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-    for _ in range(LOOKS if exclusive else 1):
-        try:
-            fcntl.flock(file, kind | fcntl.LOCK_NB)
-            return True
-        except OSError:
-            time.sleep(0.05)
-    return False
 
 
 def canonical(spec: SweepSpec) -> str:

@@ -14,6 +14,7 @@ from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.base import System
+from attnflow.systems.kernels import as_shares
 from attnflow.systems.potentials import Potential, as_potential
 
 ROWS = 256
@@ -57,8 +58,7 @@ class Aggregation(System):
     ) -> Float[Array, "n d"]:
         """Minus the mean gradient."""
         x = as_floats(x)
-        n = len(x)
-        shares = jnp.full(n, 1 / n, x.dtype) if masses is None else masses / masses.sum()
+        shares = as_shares(masses, x)
 
         def force(x_i: Float[Array, " d"]) -> Float[Array, " d"]:
             z = x_i - x
@@ -77,8 +77,7 @@ class Aggregation(System):
         0.5
         """
         x = as_floats(x)
-        n = len(x)
-        shares = jnp.full(n, 1 / n, x.dtype) if masses is None else masses / masses.sum()
+        shares = as_shares(masses, x)
 
         def row(x_i: Float[Array, " d"]) -> Float[Array, ""]:
             z = x_i - x

@@ -8,10 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from attnflow.checks import as_floats, as_number, require_finite
+from attnflow.checks import NO_NUMBERS, as_floats, as_number, require_finite
 from attnflow.errors import InputError
 from attnflow.spaces import Circle, Space, require_angles
 from attnflow.systems.base import System
+from attnflow.systems.kernels import as_shares
 
 
 class AngleSystem(System):
@@ -75,17 +76,6 @@ def as_angles(x: Num[Array, "n d"]) -> Float[Array, " n"]:
     return as_floats(x)[:, 0]
 
 
-def as_shares(masses: Float[Array, " n"] | None, theta: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The part of the total mass that each token has.
-
-    >>> print(as_shares(jnp.array([1.0, 3.0]), jnp.zeros(2)))
-    [0.25 0.75]
-    """
-    if masses is None:
-        return jnp.full(theta.shape, 1 / len(theta), theta.dtype)
-    return (masses / masses.sum()).astype(theta.dtype)
-
-
 def require_length(values: Array, x: Any, name: str) -> None:
     """Refuse values (a vector, a square matrix) that are for another number of tokens."""
     n = x.shape[-2]
@@ -97,7 +87,7 @@ def as_reals(value: Any, name: str) -> Float[Array, ...]:
     """Finite real numbers as an array of floats; truth values count as 0 and 1."""
     try:
         array = jnp.asarray(value)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         raise InputError(f"{name} must hold numbers, not {value!r}.") from None
     if array.dtype.kind not in "bfiu":
         raise InputError(f"{name} must hold real numbers, but its dtype is {array.dtype}.")

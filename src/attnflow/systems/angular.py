@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from attnflow.systems.angles import AngleSystem, as_angles, as_shares
+from attnflow.systems.angles import AngleSystem, as_angles
 from attnflow.systems.attention import as_beta
+from attnflow.systems.kernels import as_shares
 
 
 class AngularAttention(AngleSystem):

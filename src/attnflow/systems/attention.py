@@ -151,6 +151,7 @@ class AttentionSystem(System):
         if not isinstance(backend, Spectral):
             return None
         beta = self.beta.astype(x.dtype)
+        masses = None if masses is None else masses.astype(x.dtype)
         return backend.error_bound(Task(x, x, x, beta, masses, None, self.kind, unit=True))
 
     def precise(self, n: int) -> AttentionSystem:

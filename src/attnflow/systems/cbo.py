@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Key, Real
 
-from attnflow.checks import as_floats, require_nonnegative, require_positive
+from attnflow.checks import as_floats, as_number, require_nonnegative, require_positive
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import Euclidean, Space
 from attnflow.systems.base import Diffusive
@@ -80,11 +80,11 @@ class CBO(Diffusive):
             objective = OBJECTIVES[objective]
         if not callable(objective):
             raise InputError(f"objective must be a function of a point, not {objective!r}.")
-        require_positive(alpha, "alpha")
-        require_positive(lam, "lam")
-        require_nonnegative(sigma, "sigma")
-        self.alpha, self.lam = jnp.asarray(alpha, float), jnp.asarray(lam, float)
-        self.sigma, self.objective = jnp.asarray(sigma, float), objective
+        self.alpha, self.lam = as_number(alpha, "alpha"), as_number(lam, "lam")
+        require_positive(self.alpha, "alpha")
+        require_positive(self.lam, "lam")
+        self.sigma, self.objective = as_number(sigma, "sigma"), objective
+        require_nonnegative(self.sigma, "sigma")
         self.space, self.key = Euclidean(), None
 
     def best(
@@ -93,7 +93,9 @@ class CBO(Diffusive):
         """The consensus point v."""
         x = as_floats(x)
         scores = -self.alpha.astype(x.dtype) * jax.vmap(self.objective)(x)
-        return jax.nn.softmax(scores if masses is None else scores + jnp.log(masses)) @ x
+        if masses is not None:
+            scores = scores + jnp.log(masses).astype(x.dtype)
+        return jax.nn.softmax(scores) @ x
 
     def velocity(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import as_floats, require_finite, require_nonnegative
+from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space
 from attnflow.systems.base import System
+from attnflow.systems.kernels import as_shares
 
 
 class CuckerSmale(System):
@@ -37,9 +38,8 @@ class CuckerSmale(System):
     space: Space
 
     def __init__(self, K: Real[ArrayLike, ""] = 1.0, b: Real[ArrayLike, ""] = 0.25):
-        require_finite(K, "K")
-        require_nonnegative(b, "b")
-        self.K, self.b = jnp.asarray(K, float), jnp.asarray(b, float)
+        self.K, self.b = as_number(K, "K"), as_number(b, "b")
+        require_nonnegative(self.b, "b")
         self.space = Euclidean()
 
     def velocity(
@@ -49,8 +49,7 @@ class CuckerSmale(System):
         x = as_floats(x)
         place, v = jnp.split(x, 2, axis=-1)
         squared = jnp.sum((place[:, None] - place[None]) ** 2, axis=-1)
-        weights = (1 + squared) ** -self.b.astype(x.dtype)
-        weights = weights / len(x) if masses is None else weights * masses / masses.sum()
+        weights = (1 + squared) ** -self.b.astype(x.dtype) * as_shares(masses, x)
         pull = weights @ v - weights.sum(axis=1, keepdims=True) * v
         return jnp.concatenate([v, self.K.astype(x.dtype) * pull], axis=-1)
 

@@ -75,7 +75,7 @@ class Hardmax(System):
         size = jnp.where(jnp.isfinite(scores), jnp.abs(scores), 0).max()
         tie = ROUNDING * float(jnp.finfo(x.dtype).eps) * size
         highest = (scores >= scores.max(axis=1, keepdims=True) - tie).astype(x.dtype)
-        weights = highest if masses is None else highest * masses
+        weights = highest if masses is None else highest * masses.astype(x.dtype)
         return weights / weights.sum(axis=1, keepdims=True)
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:

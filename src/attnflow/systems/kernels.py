@@ -1,4 +1,4 @@
-"""What averaging over neighbours shares: weights that depend on distance, means, whole steps."""
+"""What averaging over neighbours shares: weights by distance or mass, means, whole steps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.checks import require_positive
+from attnflow.checks import as_number, require_positive
 from attnflow.errors import InputError
 from attnflow.systems.base import System
 
@@ -36,14 +36,9 @@ PHI: dict[str, Callable[..., Any]] = {
 
 def as_length(value: Any, name: str) -> Float[Array, ""]:
     """A length as an array leaf, so that a new value recompiles nothing."""
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, not {value!r}.") from None
-    if array.ndim != 0 or array.dtype.kind not in "fiu":
-        raise InputError(f"{name} must be a single real number, not {value!r}.")
-    require_positive(value, name)
-    return array if array.dtype.kind == "f" else array.astype(float)
+    length = as_number(value, name)
+    require_positive(length, name)
+    return length
 
 
 def squared_distances(
@@ -68,6 +63,17 @@ def weighted_means(
     """
     w = w if masses is None else w * masses.astype(w.dtype)
     return (w @ y) / jnp.sum(w, axis=1, keepdims=True)
+
+
+def as_shares(masses: Float[Array, " n"] | None, x: Float[Array, "n ..."]) -> Float[Array, " n"]:
+    """The part of the total mass that each token of x has.
+
+    >>> print(as_shares(jnp.array([1.0, 3.0]), jnp.zeros(2)))
+    [0.25 0.75]
+    """
+    if masses is None:
+        return jnp.full(len(x), 1 / len(x), x.dtype)
+    return (masses / masses.sum()).astype(x.dtype)
 
 
 def require_whole_steps(system: System, dt: Any) -> None:

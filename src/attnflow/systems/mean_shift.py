@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import as_floats, require_finite
+from attnflow.checks import NO_NUMBERS, as_floats, require_finite
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import Euclidean
 from attnflow.systems.base import Map
@@ -127,7 +127,7 @@ class MeanShift(Map):
 def _points(data: Any) -> Float[Array, "k d"]:
     try:
         points = as_floats(data)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         raise InputError("data must be points of shape (k, d), all of the same length.") from None
     if points.ndim != 2 or 0 in points.shape:
         raise InputError(f"data must have shape (k, d), but its shape is {points.shape}.")

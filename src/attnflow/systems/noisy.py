@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Key, Real
 
-from attnflow.checks import as_floats, require_nonnegative
+from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Space
 from attnflow.systems.base import Diffusive, Map, System
@@ -48,9 +48,9 @@ class Noisy(Diffusive):
                 f"system must be a flow without noise in its own coordinates, which "
                 f"{type(system).__name__} is not."
             )
-        require_nonnegative(sigma, "sigma")
         self.system, self.space = system, system.space
-        self.sigma = jnp.asarray(sigma, float)
+        self.sigma = as_number(sigma, "sigma")
+        require_nonnegative(self.sigma, "sigma")
         self.key = None
 
     def velocity(

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.checks import require_finite, require_positive
+from attnflow.checks import as_number, require_positive
 from attnflow.errors import InputError, unknown
 
 
@@ -74,8 +74,8 @@ class Power(Potential):
     b: Float[Array, ""] | None
 
     def __init__(self, a: Any = 2.0, b: Any = None):
-        self.a = _number(a, "a")
-        self.b = None if b is None else _number(b, "b")
+        self.a = as_number(a, "a")
+        self.b = None if b is None else as_number(b, "b")
 
     def of_square(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """`s^{a/2}/a − s^{b/2}/b`."""
@@ -101,9 +101,9 @@ class Morse(Potential):
     l: Float[Array, ""]
 
     def __init__(self, C: Any = 2.0, l: Any = 0.5):
-        self.C = _number(C, "C")
+        self.C = as_number(C, "C")
         require_positive(l, "l")
-        self.l = _number(l, "l")
+        self.l = as_number(l, "l")
 
     def of_square(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """`−e^{−√s} + C e^{−√s/l}`."""
@@ -140,17 +140,6 @@ def as_potential(W: Any) -> Callable[..., Any]:
         return POTENTIALS[table["name"]](**numbers)
     except TypeError as error:
         raise InputError(f"W: {table['name']} does not take these values: {error}") from None
-
-
-def _number(value: Any, name: str) -> Float[Array, ""]:
-    try:
-        array = jnp.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number, not {value!r}.") from None
-    if array.ndim:
-        raise InputError(f"{name} must be a single number, but its shape is {array.shape}.")
-    require_finite(array, name)
-    return array
 
 
 def _power(s: Float[Array, ""], p: Float[Array, ""]) -> Float[Array, ""]:

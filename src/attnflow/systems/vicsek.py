@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Key, Real
 
-from attnflow.checks import as_floats, require_nonnegative, require_positive
+from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space
 from attnflow.systems.base import Map, Random
+from attnflow.systems.kernels import as_length
 
 
 class Vicsek(Map, Random):
@@ -46,11 +47,9 @@ class Vicsek(Map, Random):
         speed: Real[ArrayLike, ""] = 0.03,
         box: Real[ArrayLike, ""] = 10.0,
     ):
-        require_nonnegative(eta, "eta")
-        for name, value in (("radius", radius), ("speed", speed), ("box", box)):
-            require_positive(value, name)
-        self.eta, self.radius = jnp.asarray(eta, float), jnp.asarray(radius, float)
-        self.speed, self.box = jnp.asarray(speed, float), jnp.asarray(box, float)
+        self.eta, self.radius = as_number(eta, "eta"), as_length(radius, "radius")
+        self.speed, self.box = as_length(speed, "speed"), as_length(box, "box")
+        require_nonnegative(self.eta, "eta")
         self.space, self.key = Euclidean(), None
 
     def layer(

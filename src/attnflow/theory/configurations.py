@@ -9,9 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, ArrayLike, Float, Real
-from scipy.optimize import minimize
-from scipy.sparse.linalg import LinearOperator, minres
 
 from attnflow import initial
 from attnflow.checks import require_count, require_positive
@@ -180,7 +179,7 @@ def _minimum(x: Float[np.ndarray, "n d"], beta: float) -> tuple[Float[np.ndarray
         value, slope = _value_and_slope(y, beta, shape)
         return float(value), np.asarray(slope)
 
-    found = minimize(
+    found = scipy.optimize.minimize(
         value_and_slope,
         x.ravel(),
         jac=True,
@@ -199,12 +198,12 @@ def _sharpen(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d
     """
     slope = _slope(x, beta)
     for _ in range(NEWTON_STEPS):
-        bend = LinearOperator(
+        bend = scipy.sparse.linalg.LinearOperator(
             (x.size, x.size),
             matvec=lambda v, x=x: np.asarray(_bend(x.ravel(), v.ravel(), beta, x.shape)),
             dtype=float,
         )
-        step, _ = minres(bend, -slope.ravel(), rtol=1e-12, maxiter=4 * x.size)
+        step, _ = scipy.sparse.linalg.minres(bend, -slope.ravel(), rtol=1e-12, maxiter=4 * x.size)
         moved = np.asarray(unit_rows(jnp.asarray(x + step.reshape(x.shape))))
         after = _slope(moved, beta)
         if not np.linalg.norm(after) < np.linalg.norm(slope):

@@ -99,6 +99,7 @@ def concentration_probability(n: int, d: int) -> float:
 
 
 def _require_room(n: int, d: int) -> None:
-    n, d = require_count(n, "n", least=2), require_count(d, "d", least=2)
+    n = require_count(n, "n", least=2)
+    d = require_count(d, "d", least=2, below=math.inf)  # beyond all that can be run
     if d < n:
         raise InputError(f"T6.9 needs d ≥ n, so that tokens can be orthogonal, but {d} < {n}.")

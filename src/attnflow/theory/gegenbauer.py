@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import Float
-from scipy.special import logsumexp
 
 from attnflow.attention.harmonics import count_ratios
 from attnflow.checks import require_count, require_nonnegative
@@ -66,7 +66,7 @@ def _log_coefficients(beta: float, d: int, degree: int) -> Float[np.ndarray, " k
     with np.errstate(divide="ignore"):
         steps = np.log(ratios * count_ratios(len(ratios) + 1, d))
     logs = np.concatenate([[0.0], np.cumsum(steps)])
-    return logs + beta - logsumexp(logs)
+    return logs + beta - scipy.special.logsumexp(logs)
 
 
 def bessel_ratios(beta: Any, d: int, degree: int) -> Iterator[tuple[int, Any]]:

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import ArrayLike, Float, Int, Real
-from scipy.special import hyp0f1
 
 from attnflow.checks import require_count, require_nonnegative
 from attnflow.errors import InputError
@@ -49,7 +49,7 @@ def linear_growth(
     )
     gain = _bessel_gain(b, d, degrees)
     if not normalised:
-        gain = gain * hyp0f1(d / 2, b**2 / 4)
+        gain = gain * scipy.special.hyp0f1(d / 2, b**2 / 4)
     return np.asarray(degrees * (degrees + d - 2.0) * (gain - s))
 
 

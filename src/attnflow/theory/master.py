@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from jaxtyping import ArrayLike, Float, Num, Real
-from scipy.linalg import expm
-from scipy.special import logsumexp
 
 from attnflow import observe
 from attnflow.checks import require_memory, require_positive
@@ -109,7 +108,7 @@ class MasterEquation:
         P = self.P.reshape(-1, n, n)
         V = np.broadcast_to(self.V, (len(P), d, d))
         M = sum(np.kron(P_h, V_h) for P_h, V_h in zip(P, V, strict=True))
-        return np.array([(expm(t * M) @ self.x0.ravel()).reshape(n, d) for t in times])
+        return np.array([(scipy.linalg.expm(t * M) @ self.x0.ravel()).reshape(n, d) for t in times])
 
     def departure_time(
         self,
@@ -192,6 +191,6 @@ def _reversible(
     if np.abs(scores - scores.T).max() > 1e-12 * np.abs(scores).max():
         return None
     masses = np.ones(len(x)) if m is None else m
-    log_w = logsumexp(scores, axis=1, b=masses[None, :]) + np.log(masses)
+    log_w = scipy.special.logsumexp(scores, axis=1, b=masses[None, :]) + np.log(masses)
     w = np.exp(log_w - log_w.max())
     return w if w.min() > 0 else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from jaxtyping import ArrayLike, Bool, Float, Real
-from scipy.optimize import linprog
 
 from attnflow.checks import require_count, require_finite
 from attnflow.errors import InputError
@@ -81,7 +81,9 @@ def _best_direction(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " d"]:
     n, d = x.shape
     rows = np.column_stack([-x, np.ones(n)])
     bounds = [(-1, 1)] * d + [(None, 1)]
-    found = linprog(-np.eye(d + 1)[d], rows, np.zeros(n), bounds=bounds, options=PRECISE)
+    found = scipy.optimize.linprog(
+        -np.eye(d + 1)[d], rows, np.zeros(n), bounds=bounds, options=PRECISE
+    )
     if found.x is None:
         raise RuntimeError(f"the linear program for a hemisphere was not solved: {found.message}")
     return found.x[:d]

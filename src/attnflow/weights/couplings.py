@@ -16,7 +16,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 from attnflow.checks import as_floats, as_number, require_finite
 from attnflow.errors import InputError
 
-Coefficients = Sequence[float | int] | Num[np.ndarray, " k"] | Num[Array, " k"]
+Coefficients = Sequence[float | int] | Num[np.ndarray, " _"] | Num[Array, " _"]
 
 
 class Exponential(eqx.Module):

@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, Num
 
-from attnflow.checks import require_count, require_finite, require_positive
+from attnflow.checks import require_count, require_finite, require_memory, require_positive
 from attnflow.errors import InputError
 from attnflow.randomness import AnyKey, as_key
 
@@ -24,7 +24,7 @@ Eigenvalues = Sequence[complex | float | int] | Num[np.ndarray, " d"]
 
 def identity(d: int) -> Float[Array, "d d"]:
     """The identity. Leaving the matrix out is faster: then no product is done."""
-    return jnp.eye(require_count(d, "d"))
+    return jnp.eye(_shape(None, d, d)[0])
 
 
 def ginibre(
@@ -189,8 +189,8 @@ def bias(
     >>> bias(5, seed=0).shape
     (5,)
     """
-    entries = require_count(d, "d")
-    shape = (entries,) if heads is None else (require_count(heads, "heads"), entries)
+    *several, _, entries = _shape(heads, 1, d)
+    shape = (*several, entries)
     return scale * jax.random.normal(as_key(seed, key), shape, dtype=float)
 
 
@@ -203,13 +203,16 @@ FAMILIES: dict[str, Callable[..., Any]] = {
 
 def _shape(heads: int | None, rows: int, columns: int) -> tuple[int, ...]:
     columns = require_count(columns, "d")
-    matrix = (require_count(rows, "rows"), columns)
-    return matrix if heads is None else (require_count(heads, "heads"), *matrix)
+    shape: tuple[int, ...] = (require_count(rows, "rows"), columns)
+    if heads is not None:
+        shape = (require_count(heads, "heads"), *shape)
+    require_memory(24 * math.prod(shape), f"a weight of shape {shape}", "take a smaller one")
+    return shape
 
 
 def _orthogonal(key: AnyKey, d: int, heads: int | None) -> Array:
-    shape = () if heads is None else (require_count(heads, "heads"),)
-    return jax.random.orthogonal(key, d, shape, dtype=float)
+    *shape, _, _ = _shape(heads, d, d)
+    return jax.random.orthogonal(key, d, tuple(shape), dtype=float)
 
 
 def _in_random_basis(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from attnflow.checks import as_floats, is_traced, require_finite
+from attnflow.checks import NO_NUMBERS, as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 
 Schedule = Callable[[Any], Array]
@@ -249,7 +249,7 @@ def admit(W: Weight, name: str) -> Any:
         return W
     try:
         array = jnp.asarray(W)
-    except (TypeError, ValueError):
+    except NO_NUMBERS:
         array = None
     if array is None or not _is_real(array):
         raise InputError(f"{name} must be made of real numbers, not {W!r}.")

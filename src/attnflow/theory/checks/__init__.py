@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
 from attnflow.theory.checks.consensus import (
@@ -89,10 +90,12 @@ def find(name: str) -> Check:
     return look_up("check", name, CHECKS.values())
 
 
-def check(id: str, *, seed: int = 0) -> Outcome:
+def check(
+    id: str, *, seed: int = 0, tell: Callable[[float], object] = lambda part: None
+) -> Outcome:
     """Draw starts and weights that meet the hypothesis of a theorem, run, measure the conclusion.
 
-    The same seed gives the same draws.
+    The same seed gives the same draws. `tell` is told again and again which part is done.
 
     >>> outcome = check("T6.8")
     >>> outcome.verdict, [q.name for q in outcome.worst]
@@ -100,5 +103,9 @@ def check(id: str, *, seed: int = 0) -> Outcome:
     """
     row = find(id)
     begin = time.perf_counter()
-    draws = tuple(draw for trial in row.trials(seed) for draw in row.draws(trial))
-    return Outcome(row, draws, seed, time.perf_counter() - begin)
+    trials = list(row.trials(seed))
+    draws: list[Draw] = []
+    for done, trial in enumerate(trials):
+        tell(done / len(trials))
+        draws += row.draws(trial)
+    return Outcome(row, tuple(draws), seed, time.perf_counter() - begin)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attnflow.errors import IncompleteRun
+from attnflow.randomness import as_key
 from attnflow.simulate import Adaptive, Trajectory, simulate
 
 Verdict = Literal["holds", "fails", "unresolved"]
@@ -189,7 +190,7 @@ class FlowCheck(Check):
 
 def keys(seed: int, k: int) -> tuple[Array, Array]:
     """The keys of draw k of a seed: one for the weights, one for the tokens."""
-    weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(seed), k))
+    weights, tokens = jax.random.split(jax.random.fold_in(as_key(seed, None), k))
     return weights, tokens
 
 

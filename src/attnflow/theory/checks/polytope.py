@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
+import scipy
 
 from attnflow import initial
 from attnflow.observe import clusters, exponential_rate, hull
@@ -38,7 +38,7 @@ class Distances(FlowCheck):
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity]:
         """The largest relative decrease of a distance between two saves."""
-        distances = np.array([pdist(x) for x in xs])
+        distances = np.array([scipy.spatial.distance.pdist(x) for x in xs])
         decrease = (distances[:-1] - distances[1:]) / distances[:-1]
         return [Quantity("largest relative decrease of a distance", decrease.max(), "≤", 1e-6)]
 

@@ -9,6 +9,8 @@ import jax
 
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError
+from attnflow.randomness import as_key
+from attnflow.signals import held
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.inputs import look_up
 from attnflow.theory.search.base import Finding, Question
@@ -75,12 +77,13 @@ def search(
         require_positive(seconds, "seconds")
     begin = time.monotonic()
     while record.runs != last and (seconds is None or time.monotonic() - begin < seconds):
-        key = jax.random.fold_in(jax.random.key(seed), record.runs)
+        key = jax.random.fold_in(as_key(seed, None), record.runs)
         trial = question.draw(key)
         finding = question.examine(trial)
-        if finding.hit:
-            record.hits.append(Hit(record.runs, trial.about, finding.sentence))
-        record.tally[finding.seen] += 1
-        record.runs += 1
-        tell(record, finding, finding.trial or trial)
+        with held():  # Ctrl-C finds a candidate counted and told, or neither
+            if finding.hit:
+                record.hits.append(Hit(record.runs, trial.about, finding.sentence))
+            record.tally[finding.seen] += 1
+            record.runs += 1
+            tell(record, finding, finding.trial or trial)
     return record

@@ -10,6 +10,10 @@ from typing import Any
 
 from attnflow.errors import InputError
 from attnflow.files import write_whole
+from attnflow.records import read_record
+
+MOST = 2**31
+"""A search has fewer runs."""
 
 
 @dataclass
@@ -43,9 +47,7 @@ class Record:
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        try:
-            data = json.loads(path.read_text())
-            hits = [Hit(**hit) for hit in data.pop("hits")]
-            return cls(**data | {"tally": Counter(data["tally"]), "hits": hits})
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InputError(f"{path} is no record of a search: {error}") from None
+        record = read_record(path, cls, "record of a search")
+        if not 0 <= record.runs < MOST or any(count < 0 for count in record.tally.values()):
+            raise InputError(f"{path} is no record of a search: it counts {record.runs} runs.")
+        return record

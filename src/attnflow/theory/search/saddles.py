@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import root
+import scipy
 
 from attnflow.observe import diameter, gradient, hessian
 from attnflow.systems import USA
@@ -79,5 +79,5 @@ def critical_point(x0: Any, beta: float) -> tuple[Any, float]:
         return np.asarray(hessian(on_circle(angles), beta))
 
     angles = np.arctan2(*np.asarray(x0).T[::-1])
-    found = root(slope, angles, jac=jacobian, method="hybr", options={"xtol": 1e-15})
+    found = scipy.optimize.root(slope, angles, jac=jacobian, method="hybr", options={"xtol": 1e-15})
     return on_circle(found.x), float(np.abs(slope(found.x)).max())

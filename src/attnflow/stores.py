@@ -1,0 +1,73 @@
+"""Zarr stores that may not be what they claim: opened only where nothing in them can run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnflow.checks import require_memory
+from attnflow.errors import InputError
+from attnflow.records import read_json
+
+if TYPE_CHECKING:
+    import xarray
+
+CODECS = {"bytes", "vlen-utf8", "transpose", "zstd", "blosc", "gzip", "crc32c"}
+"""What may unpack an array. Zarr knows others, and one that its format 2 takes is pickle."""
+
+
+def open_dataset(path: Path, whole: bool) -> xarray.Dataset:
+    """The dataset of a plain Zarr store, read at once (`whole`) or when it is looked at."""
+    import xarray
+    import zarr
+
+    require_plain(path)
+    try:
+        arrays = [array for _, array in zarr.open_group(path, mode="r").arrays()]
+        size = sum(array.nbytes for array in arrays if whole or array.ndim == 1)
+        require_memory(2 * size, f"{path}, as it describes itself,", "it may be damaged")
+        data = xarray.open_zarr(path)
+        return data.load() if whole else data
+    except InputError:
+        raise
+    except Exception as error:  # zarr and its codecs raise nothing narrower
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """The error for a store that cannot be read, with the first line of why."""
+    said = str(error).strip().splitlines() or [type(error).__name__]
+    return InputError(f"{path} is damaged and cannot be read: {said[0]}")
+
+
+def require_plain(path: Path) -> None:
+    """Refuse a store that is not of Zarr's format 3, or has an array that other codecs unpack.
+
+    Looked at are the store, its arrays, and what it says of them in one place.
+    """
+    try:
+        files = [path / "zarr.json", *sorted(path.glob("*/zarr.json"))]
+        plain = all(_plain(read_json(file)) for file in files)
+    except InputError as error:
+        raise InputError(f"{path} is no whole Zarr store: {error}") from None
+    if not plain:
+        raise InputError(f"{path} is not opened: it is no Zarr store of numbers and words alone.")
+
+
+def _plain(node: Any) -> bool:
+    """Whether all metadata in a table, at any depth, are of format 3 with known codecs."""
+    if isinstance(node, list):
+        return all(_plain(one) for one in node)
+    if not isinstance(node, dict):
+        return True
+    if node.get("zarr_format", 3) != 3 or {"filters", "compressor"} & set(node):
+        return False
+    if "node_type" in node and node["node_type"] == "array" and not _known(node.get("codecs")):
+        return False
+    return all(_plain(one) for key, one in node.items() if key != "attributes")
+
+
+def _known(codecs: Any) -> bool:
+    return isinstance(codecs, list) and all(
+        isinstance(codec, dict) and str(codec.get("name")) in CODECS for codec in codecs
+    )

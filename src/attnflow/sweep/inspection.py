@@ -1,0 +1,80 @@
+"""What comes back from a worker is looked at before it is kept."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from attnflow._version import __version__
+from attnflow.sweep.grid import Grid
+from attnflow.sweep.reduce import UNFINISHED
+
+
+class Computed(NamedTuple):
+    """A block as it was computed: which one, by which version of attnflow, and its arrays."""
+
+    number: int
+    version: str
+    values: dict[str, np.ndarray]
+
+
+class Inspection:
+    """Says what cannot be right about a block.
+
+    `shapes` and `dtypes` are those of the arrays of the store, by name. NaN where every run reached
+    the end is rare but possible, as observables may have no value: it is right when a second
+    computation gives the same bits, and from then on for the same array.
+    """
+
+    def __init__(self, grid: Grid, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, Any]):
+        self.grid, self.shapes, self.dtypes = grid, shapes, dtypes
+        self.doubted: dict[int, dict[str, np.ndarray]] = {}
+        self.trusted: set[str] = set()
+
+    def fault(self, number: int, result: Any) -> str | None:
+        """What is wrong with a result, or nothing."""
+        if not isinstance(result, Computed):
+            return f"it is no block but {type(result).__name__}"
+        if result.number != number:
+            return f"it is block {result.number}"
+        if result.version != __version__:
+            return f"it was computed by attnflow {result.version}, and this is {__version__}"
+        return self._malformed(number, result.values) or self._doubtful(number, result.values)
+
+    def _malformed(self, number: int, values: Any) -> str | None:
+        if not isinstance(values, dict) or set(values) != set(self.shapes):
+            return f"its arrays are not {', '.join(self.shapes)}"
+        block, axes = self.grid[number], len(self.grid.axes)
+        for name, value in values.items():
+            shape = (*block.shape, *self.shapes[name][axes:])
+            if not isinstance(value, np.ndarray) or value.shape != shape:
+                return f"{name} has the shape {np.shape(value)}, not {shape}"
+            if value.dtype != self.dtypes[name]:
+                return f"{name} has the type {value.dtype}, not {self.dtypes[name]}"
+        counts, runs = values[UNFINISHED], self.grid.spec.realisations
+        if ((counts < 0) | (counts > runs)).any():
+            return f"it counts {counts.min()} to {counts.max()} unfinished runs of {runs}"
+        for name in self.grid.spec.keep:
+            if (values.get(f"{name}_error", np.zeros(1)) < 0).any():
+                return f"{name} has a negative standard error"
+            quantiles = values.get(f"{name}_quantiles")
+            if quantiles is not None and (np.diff(quantiles, axis=axes) < 0).any():
+                return f"{name} has quantiles that decrease"
+        return None
+
+    def _doubtful(self, number: int, values: dict[str, np.ndarray]) -> str | None:
+        ended = values[UNFINISHED] == 0
+        odd = {name for name, value in values.items() if np.isnan(value[ended]).any()}
+        if not odd - self.trusted:
+            return None
+        before = self.doubted.pop(number, None)
+        if before is not None and all(_same(before[name], values[name]) for name in values):
+            self.trusted |= odd
+            return None
+        self.doubted[number] = values
+        return f"{', '.join(sorted(odd))} has NaN where every run reached the end"
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a, b, equal_nan=True)
