@@ -33,6 +33,14 @@ def test_a_sweep_and_its_status(sweep_file, folder):
     assert "seed: 0 in the store, 4 now" in said
 
 
+def test_a_plan_runs_nothing(sweep_file, folder):
+    code, said = call("sweep", sweep_file, "--plan", "--json", "plan.json")
+    assert code == 0, said
+    assert "3 cells, 1,536 runs in 3 tasks; 1 to compile; at most 1.9 kB in the store." in said
+    assert json.loads((folder / "plan.json").read_text())["runs"] == 1536
+    assert not (folder / "small.zarr").exists()
+
+
 def test_failures_are_shown(folder):
     """Qhull refuses d = 9, which is seen only when it runs."""
     text = toml(count=1).replace("n = 8", "n = 12").replace("= 512", "= 2")

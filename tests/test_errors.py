@@ -43,3 +43,10 @@ def test_unknown_lists_all_when_none_is_near():
 
 def test_unknown_takes_what_is_not_even_a_string():
     assert str(unknown("kind", 3, ["softmax"])) == "unknown kind 3. Known: softmax"
+
+
+def test_a_sentence_that_quotes_a_whole_file_keeps_its_ends():
+    said = str(InputError(f"beta must be a number, not {[0] * 10_000!r}: take 1."))
+    assert said.startswith("beta must be a number, not [0")
+    assert said.endswith("0]: take 1.")
+    assert len(said) < 2000

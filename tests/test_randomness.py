@@ -27,3 +27,10 @@ def test_exactly_one_of_seed_and_key():
 def test_a_seed_is_an_integer(seed, untyped):
     with pytest.raises(InputError, match="seed must be an integer"):
         as_key(seed, None)
+
+
+@pytest.mark.parametrize("seed", [2**63, -(2**63) - 1, 10**400])
+def test_a_seed_has_64_bits(seed, untyped):
+    with pytest.raises(InputError, match="seed must be an integer of 64 bits"):
+        as_key(seed, None)
+    assert as_key(2**63 - 1, None).shape == as_key(-(2**63), None).shape == ()

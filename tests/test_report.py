@@ -1,6 +1,7 @@
 """Reports: counts, staircases, energies."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +21,17 @@ def test_the_staircase_of_a_known_run():
     assert report.energy[-1] == pytest.approx(np.exp(1) / 2, rel=1e-6)
     assert np.all(np.diff(report.energy) > -1e-12)
     assert report.to_json()["staircase"] == [list(s) for s in report.staircase]
+
+
+def test_a_second_report_compiles_nothing(caplog):
+    """What is compiled at each call stays in memory for good."""
+    traj = af.simulate(af.SA(1.0), af.initial.sphere(n=12, d=3, seed=1), np.linspace(0, 2, 22))
+    with jax.log_compiles():
+        summarise(traj)
+        assert "Compiling" in caplog.text
+        caplog.clear()
+        summarise(traj)
+        assert "Compiling" not in caplog.text
 
 
 @pytest.mark.slow

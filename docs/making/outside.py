@@ -10,6 +10,7 @@ from pathlib import Path
 PUBLISHED = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "benchmarks/README.md",
     "benchmarks/results.json",
     "examples/*.toml",

@@ -290,3 +290,17 @@ def test_older_names_of_norms_are_known(tmp_path):
     read = Tensors(tmp_path, "bert.", np.dtype("float32"))
     assert read.read("LayerNorm.weight", 2).tolist() == [1.0, 1.0]
     assert read.read("LayerNorm.bias", 2).tolist() == [0.0, 0.0]
+
+
+def test_a_tokenizer_that_fails_at_its_work_is_refused(folder):
+    """It can be read, but its library panics, or raises, when it is given a text."""
+    path = folder / "tokenizer.json"
+    right = json.loads(path.read_text())
+    panics, raises = json.loads(path.read_text()), json.loads(path.read_text())
+    panics["post_processor"]["special_tokens"] = {}
+    del raises["model"]["vocab"]["[UNK]"]
+    for table in (panics, raises):
+        assert table != right
+        path.write_text(json.dumps(table))
+        with pytest.raises(af.ModelError, match=r"tokenizer\.json"):
+            af.models.load(folder).encode("the cat and a word that nobody knows")

@@ -162,3 +162,16 @@ def test_a_size_that_does_not_fit_is_refused_with_the_number(monkeypatch):
 
 def test_nothing_is_refused_that_fits():
     checks.require_memory(2**20, "a little", "nothing")
+
+
+@pytest.mark.parametrize("method", [af.Fixed, af.Layers])
+@pytest.mark.parametrize("dt", [1e-12, 5e-324])
+def test_steps_that_never_end(method, dt):
+    bad("dt = .* is too small", lambda: af.simulate(SA, X0, [0.0, 1e3], method=method(dt)))
+
+
+@pytest.mark.parametrize("dt", [1e10, 1e300])
+def test_a_step_beyond_the_end_is_one_step(dt):
+    long = af.simulate(SA, X0, [0.0, 1.0], method=af.Fixed(dt))
+    whole = af.simulate(SA, X0, [0.0, 1.0], method=af.Fixed(1.0))
+    assert np.array_equal(long.final, whole.final)

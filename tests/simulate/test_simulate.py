@@ -109,6 +109,15 @@ def test_a_new_beta_or_weight_compiles_nothing():
     assert driver._advance._cached._cache_size() == before
 
 
+@pytest.mark.parametrize("make", [af.Fixed, af.Layers])
+def test_a_new_step_or_span_compiles_nothing(make):
+    af.simulate(af.SA(2.0), start(), TS, method=make(0.5))
+    before = driver._advance._cached._cache_size()
+    af.simulate(af.SA(2.0), start(), TS, method=make(0.25))
+    af.simulate(af.SA(2.0), start(), 2 * TS, method=make(0.5))
+    assert driver._advance._cached._cache_size() == before
+
+
 def test_chunks_of_steps_change_nothing(monkeypatch):
     whole = af.simulate(af.SA(3.0), start(), TS)
     monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
@@ -149,6 +158,23 @@ def test_ctrl_c_keeps_what_was_reached(monkeypatch):
     rest = af.simulate(af.SA(3.0), start(), 10 * TS)
     part = caught.value.trajectory
     assert np.array_equal(part.xs, rest.xs[: len(part.ts)])
+
+
+def test_a_function_is_told_of_progress_and_may_end_the_run(monkeypatch):
+    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
+    parts = []
+    af.simulate(af.SA(3.0), start(), TS, progress=parts.append)
+    assert parts == sorted(parts)
+    assert parts[0] < 0.9
+    assert parts[-1] == pytest.approx(1.0)
+
+    def tell(part):
+        if part > 0.3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(af.Interrupted) as caught:
+        af.simulate(af.SA(3.0), start(), TS, progress=tell)
+    assert 0.3 * TS[-1] < caught.value.time < TS[-1]
 
 
 def test_a_step_limit_keeps_what_was_reached():

@@ -160,3 +160,39 @@ def test_examples_build_and_start(path):
 
 def test_there_are_examples():
     assert len(EXAMPLES) >= 8
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("seed", 2**63, "seed"),
+        ("system.beta", 10**400, "beta must be a number"),
+        ("system.V", 10**400, "system.V: must be a list of rows of numbers"),
+        ("system.Q", {"family": "ginibre", "every": [0.5]}, "every must be a finite number"),
+        ("system.V", {"family": "ginibre", "rows": 10**12}, "a weight of shape"),
+        ("system.V", {"family": "identity", "d": 10**12}, "a weight of shape"),
+        ("system.V", {"family": "bias", "d": 10**12}, "a weight of shape"),
+        (
+            "system",
+            {"name": "PostNorm", "beta": 1.0, "D": ["x"]},
+            "system.D: must be a list of rows of numbers",
+        ),
+        ("system", {"name": "PostNorm", "beta": 1.0, "D": 1.0}, "system.D: must be a list"),
+        ("system", {"name": "Vicsek", "eta": [0.1]}, "eta must be a single real number"),
+        ("start", {"name": "circle", "n": 10**12}, "a start of shape"),
+        ("start.n", 10**400, "n must be a whole number below 9.22e+18"),
+        ("method", {"name": "Layers", "dt": [1.0]}, "dt must be a finite number above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_it_is_made(path, value, said, untyped):
+    with pytest.raises(af.InputError) as caught:
+        parse_spec(changed(path, value)).build()
+    assert said in str(caught.value)
+
+
+def test_a_spec_that_is_too_deep_is_refused(tmp_path):
+    """Dotted names are no recursion for the reader of TOML, but they are for whoever shows them."""
+    deep = "system." * 3000 + "name"
+    (tmp_path / "deep.toml").write_text(f'{deep} = "SA"')
+    with pytest.raises(af.InputError, match="nested more than 64 deep"):
+        read_spec(tmp_path / "deep.toml")

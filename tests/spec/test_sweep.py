@@ -4,6 +4,7 @@ import pytest
 from attnflow.errors import InputError
 from attnflow.spec import parse_sweep, read_sweep
 from attnflow.spec.read import parse_spec
+from attnflow.sweep.check import check
 
 BASE = {
     "system": {"name": "SA", "V": {"family": "ginibre"}},
@@ -119,3 +120,11 @@ def test_a_run_is_no_sweep(tmp_path):
     file.write_text('[system]\nname = "SA"\n[start]\nn = 4\nd = 2\n[times]\nstop = 1.0\n')
     with pytest.raises(InputError, match=r"axes: missing; keep: missing"):
         read_sweep(file)
+
+
+def test_a_grid_that_nobody_could_compute_is_refused():
+    many = {"start": 0.0, "stop": 1.0, "count": 100_000}
+    with pytest.raises(InputError, match="10,000,000,000 cells are more than"):
+        parse_sweep(BASE | {"axes": {"beta": many, "system.V": many}})
+    with pytest.raises(InputError, match="20,000 combinations would have to be compiled"):
+        check(parse_sweep(BASE | {"axes": {"n": list(range(2, 20_002))}}))

@@ -16,7 +16,7 @@ THETA = RNG.uniform(-4, 9, N)
 OMEGA = RNG.normal(size=N)
 GRAPH = RNG.uniform(size=(N, N)) * (RNG.uniform(size=(N, N)) < 0.5)
 MASSES = RNG.uniform(0.2, 3, N)
-SAKAGUCHI = Harmonics(sin=[np.cos(0.4), 0.3], cos=[-np.sin(0.4)])
+SAKAGUCHI = Harmonics(sin=np.array([np.cos(0.4), 0.3]), cos=-np.sin(np.array([0.4])))
 ALL = {
     "AngularSA": af.AngularSA(2.5),
     "AngularUSA": af.AngularUSA(2.5),

@@ -63,6 +63,12 @@ def test_precision_is_kept(name):
         np.testing.assert_allclose(single, layer(x), rtol=0, atol=1e-3 * scale)
 
 
+@pytest.mark.parametrize("name", sorted(af.SYSTEMS.keys() - WITHOUT_MASSES))
+def test_masses_do_not_change_the_precision(name):
+    _, x, layer = built(name)
+    assert layer(x.astype(np.float32), jnp.ones(len(x))).dtype == np.float32
+
+
 @every
 def test_a_heavy_token_pulls_more_or_masses_are_refused(name):
     _, x, layer = built(name)
