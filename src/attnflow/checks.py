@@ -101,12 +101,12 @@ def require_nonnegative(value: Any, name: str) -> None:
         raise InputError(f"{name} must be at least 0, but it is {float(least):g}.")
 
 
-def require_count(value: Any, name: str, least: int = 1, below: float = 2.0**63) -> int:
-    """A whole number of at least `least`, which by default fits into 64 bits; or an error."""
+def require_count(value: Any, name: str, least: int = 1, bits: int | None = 63) -> int:
+    """A whole number of at least `least`, and below 2^bits where `bits` are given; or an error."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    if value >= below:
-        raise InputError(f"{name} must be a whole number below {below:.3g}.")
+    if bits is not None and value >= 2**bits:
+        raise InputError(f"{name} must be a whole number below 2^{bits}.")
     return int(value)
 
 

@@ -1,7 +1,8 @@
-"""Zarr stores that may not be what they claim: opened only where nothing in them can run."""
+"""Zarr stores: written as xarray opens them best, opened only where nothing in them can run."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,21 @@ CODECS = {"bytes", "vlen-utf8", "transpose", "zstd", "blosc", "gzip", "crc32c"}
 """What may unpack an array. Zarr knows others, and one that its format 2 takes is pickle."""
 
 
+def write_dataset(data: xarray.Dataset, path: Path) -> None:
+    """Write a store that `xarray.open_zarr` reads without a warning."""
+    data.to_zarr(path, mode="w", consolidated=False, zarr_format=3)
+    consolidate(path)
+
+
+def consolidate(path: Path) -> None:
+    """Say in one place what all arrays of a store are: xarray warns where it is not said."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata", category=UserWarning)
+        zarr.consolidate_metadata(path)
+
+
 def open_dataset(path: Path, whole: bool) -> xarray.Dataset:
     """The dataset of a plain Zarr store, read at once (`whole`) or when it is looked at."""
     import xarray
@@ -26,7 +42,7 @@ def open_dataset(path: Path, whole: bool) -> xarray.Dataset:
         arrays = [array for _, array in zarr.open_group(path, mode="r").arrays()]
         size = sum(array.nbytes for array in arrays if whole or array.ndim == 1)
         require_memory(2 * size, f"{path}, as it describes itself,", "it may be damaged")
-        data = xarray.open_zarr(path)
+        data = xarray.open_zarr(path, consolidated=False)
         return data.load() if whole else data
     except InputError:
         raise

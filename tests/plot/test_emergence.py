@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from scipy.special import ive
 
 import attnflow as af
+from attnflow.errors import InputError
 from attnflow.plot import emergence_diagram
 from attnflow.plot.emergence import counted, first_counts, growth_rates
 
@@ -48,3 +49,9 @@ def test_bad_input_is_refused(untyped, ax):
         emergence_diagram(np.array([-1.0, 1.0]))
     with pytest.raises(af.InputError, match="no counts"):
         counted(ax, {4.0: []})
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_a_beta_that_no_logarithm_has_is_refused(bad):
+    with pytest.raises(InputError, match="every beta must be a finite number above 0"):
+        emergence_diagram(np.array([1.0, bad, 2.0]))

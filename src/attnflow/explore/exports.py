@@ -7,6 +7,7 @@ import pprint
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import xarray
 
 from attnflow.simulate import Trajectory
+from attnflow.stores import write_dataset
 
 
 def table(trajectory: Trajectory) -> str:
@@ -35,7 +37,7 @@ def zarr_of(trajectory: Trajectory) -> bytes:
 
 def zarr_of_data(data: xarray.Dataset) -> bytes:
     """A dataset as a zipped Zarr store, which `xarray.open_zarr` reads once unpacked."""
-    return _zipped("data.zarr", lambda path: data.to_zarr(path, consolidated=False))
+    return _zipped("data.zarr", partial(write_dataset, data))
 
 
 def _zipped(name: str, save: Callable[[Path], Any]) -> bytes:

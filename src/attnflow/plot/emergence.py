@@ -37,7 +37,8 @@ def emergence_diagram(
     gives them; they are drawn beside the fastest mode, a dot for each β and count whose area is
     the number of runs that had it.
     """
-    require_positive(beta, "beta")
+    for extreme in (beta.min(initial=np.inf), beta.max(initial=0.0)):
+        require_positive(float(extreme), "every beta")
     with style():
         figure = Figure(figsize=(5.6, 5.6), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)

@@ -19,7 +19,7 @@ from attnflow.files import restore, whole
 from attnflow.records import read_json
 from attnflow.simulate.coarsening import Merges
 from attnflow.simulate.methods import Method
-from attnflow.stores import damaged, open_dataset
+from attnflow.stores import damaged, open_dataset, write_dataset
 from attnflow.systems import System
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Trajectory(eqx.Module):
         data = self.to_xarray()
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as place:
-            data.to_zarr(place, mode="w", consolidated=False)
+            write_dataset(data, place)
         return path
 
     @classmethod

@@ -38,11 +38,14 @@ def plan(spec: SweepSpec | Mapping[str, Any] | Place) -> Plan:
     """
     spec = as_spec(spec)
     grid = Grid.of(spec)
-    numbers = sum(math.prod(variable.shape) for variable in variables(spec, check(spec)))
+    cell = sum(
+        math.prod(variable.shape) * np.dtype(variable.dtype).itemsize
+        for variable in variables(spec, check(spec))
+    )
     return Plan(
         cells=grid.cells,
         runs=grid.cells * spec.realisations,
         tasks=len(grid),
         compilations=sum(1 for _ in grid.kinds()),
-        bytes=grid.cells * numbers * np.dtype(spec.dtype).itemsize,
+        bytes=grid.cells * cell,
     )

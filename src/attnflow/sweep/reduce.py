@@ -10,13 +10,15 @@ import numpy as np
 from attnflow.spec.sweep import Keep, SweepSpec
 
 UNFINISHED = "unfinished"
+COUNTS = "int32"
 
 
 @dataclass(frozen=True)
 class Variable:
-    """An array of the store: its name, and its dimensions after the axes of the sweep."""
+    """An array of the store: name, type, and dimensions after the axes of the sweep."""
 
     name: str
+    dtype: str
     dims: tuple[str, ...]
     shape: tuple[int, ...]
     long_name: str
@@ -25,18 +27,22 @@ class Variable:
 def variables(spec: SweepSpec, inner: dict[str, tuple[int, ...]]) -> list[Variable]:
     """The arrays of a sweep; `inner` are the shapes of the observables at one time."""
     times = len(spec.times.build())
-    found = [Variable(UNFINISHED, (), (), "realisations that did not reach the last time")]
+    found = [Variable(UNFINISHED, COUNTS, (), (), "realisations that did not reach the last time")]
     for name, keep in spec.keep.items():
         dims = ("time", *(f"{name}_{i}" for i in range(len(inner[name]))))
         shape = (times, *inner[name])
         said = keep.observable.replace("_", " ")
-        found.append(Variable(name, dims, shape, f"{said}, mean over realisations"))
+        found.append(Variable(name, spec.dtype, dims, shape, f"{said}, mean over realisations"))
         if spec.realisations > 1:
-            found.append(Variable(f"{name}_error", dims, shape, f"{said}, standard error"))
+            found.append(
+                Variable(f"{name}_error", spec.dtype, dims, shape, f"{said}, standard error")
+            )
         if keep.quantiles:
             quantile = (f"{name}_quantile", *dims)
             counts = (len(keep.quantiles), *shape)
-            found.append(Variable(f"{name}_quantiles", quantile, counts, f"{said}, quantiles"))
+            found.append(
+                Variable(f"{name}_quantiles", spec.dtype, quantile, counts, f"{said}, quantiles")
+            )
     return found
 
 
@@ -46,7 +52,7 @@ def reduced(spec: SweepSpec, values: dict[str, np.ndarray]) -> dict[str, np.ndar
     Realisations that had not reached a time do not count there.
     """
     axis = values["ended"].ndim - 1
-    kept = {UNFINISHED: (~values["ended"]).sum(axis=axis).astype(np.int32)}
+    kept = {UNFINISHED: (~values["ended"]).sum(axis=axis).astype(COUNTS)}
     for name, keep in spec.keep.items():
         kept |= _of(name, keep, values[name], axis)
     return kept

@@ -8,7 +8,6 @@ which the system takes back when the process dies.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from attnflow.files import clear_unfinished, is_held, only_one, whole, write_who
 from attnflow.records import read_json, read_record
 from attnflow.spec.read import parse_sweep
 from attnflow.spec.sweep import SweepSpec, path
-from attnflow.stores import damaged, require_plain
+from attnflow.stores import consolidate, damaged, require_plain
 from attnflow.sweep.grid import Axis, Block, Grid
 from attnflow.sweep.reduce import UNFINISHED, Variable, variables
 
@@ -87,19 +86,16 @@ class Store:
         group = zarr.open_group(place, mode="r+")
         group.create_group(RECORDS)
         for variable in kept:
-            counts = variable.name == UNFINISHED
             group.create_array(
                 variable.name,
                 shape=(*self.grid.shape, *variable.shape),
                 chunks=(*self.grid.block, *variable.shape),
-                dtype="int32" if counts else self.spec.dtype,
-                fill_value=-1 if counts else float("nan"),
+                dtype=variable.dtype,
+                fill_value=-1 if variable.name == UNFINISHED else float("nan"),
                 dimension_names=(*(axis.name for axis in self.grid.axes), *variable.dims),
                 attributes={"long_name": variable.long_name, "units": "1"},
             )
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Consolidated metadata", category=UserWarning)
-            zarr.consolidate_metadata(place)
+        consolidate(place)
 
     @cached_property
     def _arrays(self) -> dict[str, Any]:

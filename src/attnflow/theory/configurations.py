@@ -94,7 +94,7 @@ def optimal_configuration(
     Good values: β between t and 2t.
 
     >>> found = optimal_configuration(6, 3, 2.0, starts=2)
-    >>> found.name, found.strength, found.inner_products.values.round(9).tolist()
+    >>> found.name, found.strength, (found.inner_products.values.round(9) + 0.0).tolist()
     ('cross-polytope', 3, [-1.0, 0.0])
     """
     n, d = require_count(n, "n", least=2), require_count(d, "d", least=2)

@@ -100,6 +100,6 @@ def concentration_probability(n: int, d: int) -> float:
 
 def _require_room(n: int, d: int) -> None:
     n = require_count(n, "n", least=2)
-    d = require_count(d, "d", least=2, below=math.inf)  # beyond all that can be run
+    d = require_count(d, "d", least=2, bits=None)  # beyond all that can be run
     if d < n:
         raise InputError(f"T6.9 needs d ≥ n, so that tokens can be orthogonal, but {d} < {n}.")
