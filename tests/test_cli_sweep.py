@@ -33,10 +33,23 @@ def test_a_sweep_and_its_status(sweep_file, folder):
     assert "seed: 0 in the store, 4 now" in said
 
 
+def test_a_chunk_with_other_bytes_of_the_same_number(sweep_file, folder):
+    """The record does not notice it; whoever reads the chunk does."""
+    assert call("sweep", sweep_file)[0] == 0
+    chunk = next(path for path in (folder / "small.zarr/together/c").rglob("*") if path.is_file())
+    data = bytearray(chunk.read_bytes())
+    data[-6] ^= 1  # within the numbers, before the sum
+    chunk.write_bytes(data)
+    code, said = call("sweep", sweep_file, "--out", "phase.png")
+    assert code == 2
+    assert "small.zarr is damaged and cannot be read" in said
+    assert not (folder / "phase.png").exists()
+
+
 def test_a_plan_runs_nothing(sweep_file, folder):
     code, said = call("sweep", sweep_file, "--plan", "--json", "plan.json")
     assert code == 0, said
-    assert "3 cells, 1,536 runs in 3 tasks; 1 to compile; at most 1.9 kB in the store." in said
+    assert "3 cells, 1,536 runs in 3 tasks; 1 to compile; at most 1.88 kB in the store." in said
     assert json.loads((folder / "plan.json").read_text())["runs"] == 1536
     assert not (folder / "small.zarr").exists()
 

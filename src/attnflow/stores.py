@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from attnflow.records import read_json
 
 if TYPE_CHECKING:
     import xarray
+    from zarr.codecs import ZstdCodec
 
 CODECS = {"bytes", "vlen-utf8", "transpose", "zstd", "blosc", "gzip", "crc32c"}
 """What may unpack an array. Zarr knows others, and one that its format 2 takes is pickle."""
@@ -19,8 +22,16 @@ CODECS = {"bytes", "vlen-utf8", "transpose", "zstd", "blosc", "gzip", "crc32c"}
 
 def write_dataset(data: xarray.Dataset, path: Path) -> None:
     """Write a store that `xarray.open_zarr` reads without a warning."""
-    data.to_zarr(path, mode="w", consolidated=False, zarr_format=3)
+    how = {name: {"compressors": compressor()} for name in data.variables}
+    data.to_zarr(path, mode="w", consolidated=False, zarr_format=3, encoding=how)
     consolidate(path)
+
+
+def compressor() -> ZstdCodec:
+    """What packs an array: with a sum, so that bytes that have changed are noticed."""
+    from zarr.codecs import ZstdCodec
+
+    return ZstdCodec(checksum=True)
 
 
 def consolidate(path: Path) -> None:
@@ -38,19 +49,26 @@ def open_dataset(path: Path, whole: bool) -> xarray.Dataset:
     import zarr
 
     require_plain(path)
-    try:
+    with readable(path):
         arrays = [array for _, array in zarr.open_group(path, mode="r").arrays()]
         size = sum(array.nbytes for array in arrays if whole or array.ndim == 1)
         require_memory(2 * size, f"{path}, as it describes itself,", "it may be damaged")
         data = xarray.open_zarr(path, consolidated=False)
         return data.load() if whole else data
+
+
+@contextmanager
+def readable(path: Path | str) -> Iterator[None]:
+    """While a store is read: what cannot be unpacked is told in a sentence."""
+    try:
+        yield
     except InputError:
         raise
     except Exception as error:  # zarr and its codecs raise nothing narrower
         raise damaged(path, error) from None
 
 
-def damaged(path: Path, error: Exception) -> InputError:
+def damaged(path: Path | str, error: Exception) -> InputError:
     """The error for a store that cannot be read, with the first line of why."""
     said = str(error).strip().splitlines() or [type(error).__name__]
     return InputError(f"{path} is damaged and cannot be read: {said[0]}")

@@ -75,7 +75,7 @@ def _figures(
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file, not a folder.")
     if size not in SIZES:
-        raise InputError(unknown("size", size, SIZES))
+        raise unknown("size", size, SIZES)
     chosen = list(RECIPES) if names == ["all"] else [find(name).name for name in names]
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     failed, stopped, done = False, False, []

@@ -25,6 +25,7 @@ from attnflow.explore.stage import columns, picture, warning
 from attnflow.explore.work import Begun, connect_work, desk, done, voice
 from attnflow.plot import Curve, screen
 from attnflow.spec import given, toml_of
+from attnflow.stores import readable
 
 PART = "phase"
 NEW = "a new sweep"
@@ -205,7 +206,8 @@ def _opened(path: Path) -> Diagram:
         raise InputError("store: the sweep keeps no number that varies in time and along beta.")
     others = {axis: 0 for axis in data[name].dims if axis not in ("time", "beta")}
     spec = given(json.loads(data.attrs["spec"]))
-    return Diagram(data.isel(others).load(), spec, name)
+    with readable(path):
+        return Diagram(data.isel(others).load(), spec, name)
 
 
 def _figure(diagram: Diagram, theme: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.errors import InputError, unknown
+from attnflow.errors import unknown
 from attnflow.figures import recipes
 from attnflow.figures.recipe import SIZES, Picture, Recipe, Size
 from attnflow.files import whole, write_whole
@@ -38,7 +38,7 @@ class Written:
 def find(name: str) -> Recipe:
     """The recipe of this name; an unknown one is refused with the nearest."""
     if name not in recipes.RECIPES:
-        raise InputError(unknown("figure", name, recipes.RECIPES))
+        raise unknown("figure", name, recipes.RECIPES)
     return recipes.RECIPES[name]
 
 
@@ -49,7 +49,7 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
     complete. An older figure stays until the new one is drawn.
     """
     if size not in SIZES:
-        raise InputError(unknown("size", size, SIZES))
+        raise unknown("size", size, SIZES)
     recipe = find(name)
     folder.mkdir(parents=True, exist_ok=True)
     record = folder / f"{name}.json"

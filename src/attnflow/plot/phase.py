@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from attnflow.errors import InputError, unknown
 from attnflow.plot.style import INK, PALETTE, save, style
+from attnflow.stores import readable
 from attnflow.theory import transition_time
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def phase_diagram(
     a kept number of clusters, whose contours are drawn at 1½, 2½, ….
     """
     others = _others(data, variable, across)
+    data = _read(data, [variable] if counts is None else [variable, counts])
     cells = list(itertools.product(*(range(data.sizes[d]) for d in others)))
     if len(cells) > MOST_PANELS:
         raise InputError(f"the picture would have {len(cells)} panels: select fewer values first.")
@@ -122,9 +124,21 @@ def _curve(spec: dict[str, Any], drawn: str) -> Curve | None:
     return Curve(start["n"], keep.get("delta", 1e-3), system["name"] == "SA")
 
 
-def _others(data: xarray.Dataset, variable: str, across: str) -> list[Any]:
+def _read(data: xarray.Dataset, variables: list[str]) -> xarray.Dataset:
+    """What is drawn, in memory: a store that was opened lazily may turn out to be damaged."""
+    for variable in variables:
+        _require(data, variable)
+    with readable(data.encoding.get("source", "the sweep")):
+        return data[variables].load()
+
+
+def _require(data: xarray.Dataset, variable: str) -> None:
     if variable not in data:
         raise unknown("variable", variable, map(str, data.data_vars))
+
+
+def _others(data: xarray.Dataset, variable: str, across: str) -> list[Any]:
+    _require(data, variable)
     dims = data[variable].dims
     if across not in dims or "time" not in dims:
         raise InputError(f"{variable} must vary along time and {across}; it has {dims}.")

@@ -22,7 +22,7 @@ from attnflow.files import clear_unfinished, is_held, only_one, whole, write_who
 from attnflow.records import read_json, read_record
 from attnflow.spec.read import parse_sweep
 from attnflow.spec.sweep import SweepSpec, path
-from attnflow.stores import consolidate, damaged, require_plain
+from attnflow.stores import compressor, consolidate, readable, require_plain, write_dataset
 from attnflow.sweep.grid import Axis, Block, Grid
 from attnflow.sweep.reduce import UNFINISHED, Variable, variables
 
@@ -82,7 +82,7 @@ class Store:
                 coordinates[f"{name}_quantile"] = (f"{name}_quantile", keep.quantiles)
         fixed = {"format": FORMAT, "spec": canonical(self.spec), **attributes}
         data = xarray.Dataset(coords=coordinates, attrs=fixed)
-        data.to_zarr(place, mode="w", consolidated=False, zarr_format=3)
+        write_dataset(data, place)
         group = zarr.open_group(place, mode="r+")
         group.create_group(RECORDS)
         for variable in kept:
@@ -91,6 +91,7 @@ class Store:
                 shape=(*self.grid.shape, *variable.shape),
                 chunks=(*self.grid.block, *variable.shape),
                 dtype=variable.dtype,
+                compressors=compressor(),
                 fill_value=-1 if variable.name == UNFINISHED else float("nan"),
                 dimension_names=(*(axis.name for axis in self.grid.axes), *variable.dims),
                 attributes={"long_name": variable.long_name, "units": "1"},
@@ -102,11 +103,8 @@ class Store:
         """What is kept, one chunk for each block."""
         import zarr
 
-        try:
-            with zarr.config.set({"array.write_empty_chunks": True}):
-                arrays = dict(zarr.open_group(self.path, mode="r+").arrays())
-        except Exception as error:  # zarr raises nothing narrower
-            raise damaged(self.path, error) from None
+        with readable(self.path), zarr.config.set({"array.write_empty_chunks": True}):
+            arrays = dict(zarr.open_group(self.path, mode="r+").arrays())
         beside = {"time", *self.spec.axes, *(f"{name}_quantile" for name in self.spec.keep)}
         kept = {name: array for name, array in arrays.items() if name not in beside}
         missing = {UNFINISHED, *self.spec.keep} - set(kept)
