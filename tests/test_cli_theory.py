@@ -57,7 +57,7 @@ def test_a_check_that_holds(monkeypatch):
     assert "a number → it is at most 1 (no horizon)" in said
     assert "value 0.5 ≤ 1 margin 0.5" in said
     assert "unresolved: value = None, seed = 0: it was not drawn" in said
-    assert "1 of 1 proven statements hold" in said
+    assert "1 of 1 statements hold" in said
     [record] = json.loads(Path("a.json").read_text())
     assert record["verdict"] == "holds"
     assert record["counts"] == {"holds": 2, "fails": 0, "unresolved": 1}

@@ -6,9 +6,11 @@ import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import attnflow as af
+from attnflow.plot.style import PALETTE
 from attnflow.spec.read import parse_spec, parse_sweep
 from attnflow.sweep.check import check
 from attnflow.theory.checks import CHECKS
@@ -60,7 +62,7 @@ def measured(monkeypatch):
     import measured
 
     yield measured
-    for name in ("measured", "claims", "gallery"):
+    for name in ("measured", "claims", "gallery", "colours"):
         sys.modules.pop(name, None)
 
 
@@ -80,6 +82,18 @@ def test_what_was_not_seen_is_said(measured, tmp_path, monkeypatch):
         assert "**not seen**" in page
         assert "E-fig3" in page
     assert (tmp_path / "PICTURES" / "E-fig1.png").stat().st_size > 0
+
+
+def test_no_colour_of_the_palette_is_lost(measured):
+    """Small dots in each colour, on a large picture of shades."""
+    shades = np.linspace(0, 255, 400 * 400).reshape(400, 400).astype(np.uint8)
+    picture = np.stack([shades, 255 - shades, np.full_like(shades, 240)], axis=-1)
+    colours = [tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in PALETTE]
+    for k, colour in enumerate(colours):
+        picture[20 * k : 20 * k + 6, :6] = colour
+    shown = np.asarray(measured.few_colours(measured.Image.fromarray(picture)).convert("RGB"))
+    for k, colour in enumerate(colours):
+        assert np.abs(shown[20 * k + 3, 3].astype(int) - colour).max() <= 6
 
 
 def _keep_a_broken_figure(measured, folder):

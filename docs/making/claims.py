@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attnflow.theory.search.base import Question
 
 OPENING = """\
 # What the papers claim, and what we measured
@@ -17,7 +20,7 @@ and `attnflow figures`, and a test writes it again and compares.
 """
 
 THEOREMS = """\
-## Theorems
+## Theorems, and facts that the papers measured
 
 Starts and weights that meet the hypothesis are drawn, the flow is run, and the conclusion is
 measured. Shown is the worst draw of each quantity beside its bound; a statement about t → ∞ is
@@ -30,7 +33,8 @@ CONJECTURES = """\
 ## Conjectures and open problems
 
 `attnflow search` draws candidates at random and looks for one that contradicts the statement. A hit
-was seen a second time, at a tighter tolerance and for longer. No hit is no proof.
+was seen a second time, at a tighter tolerance and for longer. Where a statement speaks of a limit
+or of an order O(·), a hit is a run that is worth a look and no counter-example; no hit is no proof.
 """
 
 FIGURES = """\
@@ -60,12 +64,12 @@ ELSEWHERE = """\
 
 @dataclass(frozen=True)
 class Measured:
-    """What is kept of checks, searches and figures; the statements of questions by id."""
+    """What is kept of checks, searches and figures; the questions of the searches by id."""
 
     checks: Sequence[dict[str, Any]]
     searches: Sequence[dict[str, Any]]
     figures: Sequence[dict[str, Any]]
-    statements: dict[str, tuple[str, str]]
+    questions: Mapping[str, type[Question]]
 
 
 def page(found: Measured, missing: Sequence[str]) -> str:
@@ -79,8 +83,11 @@ def page(found: Measured, missing: Sequence[str]) -> str:
         table(("", "claim", "measured, and its bound", "draws"), map(_theorem, proven)),
         CONJECTURES,
         table(
-            ("", "statement", "seen", "hits"),
-            [*map(_checked, open_), *(_searched(row, found.statements) for row in found.searches)],
+            ("", "statement, and what a hit is", "seen", "hits"),
+            [
+                *map(_checked, open_),
+                *(_searched(row, found.questions[row["id"]]) for row in found.searches),
+            ],
         ),
         FIGURES,
         table(
@@ -95,10 +102,27 @@ def page(found: Measured, missing: Sequence[str]) -> str:
 def _tally(proven: Sequence[dict[str, Any]], figures: Sequence[dict[str, Any]]) -> str:
     holds = sum(row["verdict"] == "holds" for row in proven)
     seen = sum(row["holds"] for row in figures)
+    said = [f"**{seen} of {len(figures)}** figures show what they must"]
+    if stand_ins := sum(stand_in(row) != "" for row in figures):
+        said.append(f"{stand_ins} of them with another trained model than the papers'")
+    if quick := sum(row["size"] == "quick" for row in figures):
+        said.append(f"{quick} of them at quick size")
     return (
-        f"**{holds} of {len(proven)}** proven statements hold in every draw that settled, and "
-        f"**{seen} of {len(figures)}** figures show what they must.\n"
+        f"**{holds} of {len(proven)}** statements, most of them theorems, hold in every draw that "
+        f"settled; {', '.join(said)}.\n"
     )
+
+
+def stand_in(row: dict[str, Any]) -> str:
+    """The trained model of a figure, where it is not the one of the papers."""
+    model = row.get("model", "")
+    return "" if "albert" in model.lower() else model
+
+
+def size(row: dict[str, Any]) -> str:
+    """The size in which a figure was made, and with which model in place of the papers'."""
+    other = stand_in(row)
+    return f"{row['size']} size" + (f", with {other} in place of ALBERT" if other else "")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -145,13 +169,12 @@ def _checked(row: dict[str, Any]) -> Sequence[str]:
     return first, claim, f"in {sum(counts.values())} draws: {measured}", str(counts["fails"])
 
 
-def _searched(row: dict[str, Any], statements: dict[str, tuple[str, str]]) -> Sequence[str]:
-    source, statement = statements[row["id"]]
+def _searched(row: dict[str, Any], question: type[Question]) -> Sequence[str]:
     often = sorted(row["tally"].items(), key=lambda item: -item[1])
     seen = "; ".join(f"{plain(what)}: {count}" for what, count in often)
     return (
-        f"**{row['id']}** {plain(source)}",
-        plain(statement),
+        f"**{row['id']}** {plain(question.source)}",
+        f"{plain(question.statement)}. A hit: {plain(question.looks_for)}",
         f"of {row['runs']} candidates: {seen}",
         str(row["hits"]),
     )
@@ -160,7 +183,7 @@ def _searched(row: dict[str, Any], statements: dict[str, tuple[str, str]]) -> Se
 def _figure(row: dict[str, Any]) -> Sequence[str]:
     name = row["name"]
     return (
-        f"[{name}](gallery.md#{name.lower()}) {plain(row['source'])}, {row['size']} size",
+        f"[{name}](gallery.md#{name.lower()}) {plain(row['source'])}, {size(row)}",
         plain(row["shows"]),
         "; ".join(map(quantity, row["seen"])),
         "seen" if row["holds"] else "**not seen**",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from claims import number, plain, table
+from claims import number, plain, size, table
 
 OPENING = """\
 # Gallery
@@ -44,6 +44,7 @@ def _entry(row: dict[str, Any]) -> str:
         )
         for q in row["seen"]
     ]
+    made = size(row)
     film = f"[A film of it](images/figures/{name}.gif). " if f"{name}.gif" in row["files"] else ""
     return "\n".join(
         [
@@ -54,7 +55,7 @@ def _entry(row: dict[str, Any]) -> str:
             f"{plain(row['source'])}. {plain(row['shows'])}",
             "",
             table(("what", "measured", "bound", ""), rows),
-            f"{film}*{row['size'].capitalize()} size.*",
+            f"{film}*{made[0].upper()}{made[1:]}.*",
             "",
         ]
     )

@@ -21,13 +21,14 @@ from typing import Any
 
 import claims
 import gallery
+from colours import few_colours
 from PIL import Image
 
 DOCS = Path(__file__).parents[1]
 KEPT = DOCS / "measured"
 PICTURES = DOCS / "images" / "figures"
 
-WIDEST, COLOURS = 1600, 160
+WIDEST = 1600
 
 
 def keep_checks(file: Path) -> None:
@@ -47,10 +48,14 @@ def keep_searches(files: Iterable[Path]) -> None:
 
 def keep_figures(folder: Path) -> None:
     """Keep what was seen in the figures of a folder, and their pictures and films."""
+    from attnflow.figures import RECIPES
+
     PICTURES.mkdir(parents=True, exist_ok=True)
     for file in sorted(folder.glob("*.json")):
         record = json.loads(file.read_text())
-        record.pop("numbers")
+        numbers = record.pop("numbers")
+        if RECIPES[record["name"]].model:
+            record["model"] = numbers["model"]
         _write(KEPT / "figures" / file.name, record)
         for name in record["files"]:
             if name.endswith(".gif"):
@@ -62,7 +67,7 @@ def _shrink(source: Path, target: Path) -> None:
     """A picture as wide as a page needs it, with few colours."""
     picture = Image.open(source).convert("RGB")
     picture.thumbnail((WIDEST, 10 * WIDEST))
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(target, optimize=True)
+    few_colours(picture).save(target, optimize=True)
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:
@@ -82,12 +87,12 @@ def pages() -> dict[Path, str]:
     from attnflow.theory.checks import CHECKS
     from attnflow.theory.search import QUESTIONS
 
-    figures = kept("figures", RECIPES)
+    figures = [row | {"shows": RECIPES[row["name"]].shows} for row in kept("figures", RECIPES)]
     found = claims.Measured(
         checks=kept("checks", CHECKS),
         searches=kept("searches", QUESTIONS),
         figures=figures,
-        statements={name: (row.source, row.statement) for name, row in QUESTIONS.items()},
+        questions=QUESTIONS,
     )
     missing = [name for name in RECIPES if name not in {one["name"] for one in figures}]
     return {

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 
+from colours import few_colours
 from PIL import Image
 
 from attnflow.errors import IncompleteRun
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PICTURES = ROOT / "docs" / "images" / "systems"
 
-DPI, COLOURS = 110, 128
+DPI = 110
 
 
 def draw(spec: Path) -> Path:
@@ -41,12 +42,11 @@ def draw(spec: Path) -> Path:
 
 
 def keep(figure, path: Path) -> Path:
-    """Write a figure with few colours: a third of the bytes, and the same to the eye."""
+    """Write a figure, small enough for a page."""
     raw = BytesIO()
     figure.savefig(raw, dpi=DPI, format="png")
     path.parent.mkdir(parents=True, exist_ok=True)
-    picture = Image.open(raw).convert("RGB")
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    few_colours(Image.open(raw)).save(path, optimize=True)
     return path
 
 

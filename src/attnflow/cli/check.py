@@ -154,7 +154,7 @@ def _tell_failed(outcomes: list[Outcome]) -> bool:
     proven = sum(o.check.proven for o in outcomes)
     seconds = sum(o.seconds for o in outcomes)
     console.print(
-        f"{proven - len(failed)} of {proven} proven statements hold ({seconds:.0f} s)."
+        f"{proven - len(failed)} of {proven} statements hold ({seconds:.0f} s)."
         + (f" [bold red]Not: {', '.join(failed)}.[/]" if failed else ""),
         soft_wrap=True,
     )

@@ -46,7 +46,8 @@ class GoodTriples(Question):
         if points > 3 and moved > 1e-3:
             return Finding("still moving")
         at = f"at t = {float(run.ts[-1]):g}, at rest to {moved:.0e}"
-        return Finding(f"{points} subspaces", points > 3, f"{points} parallel subspaces {at}")
+        several = f"subspace{'s' * (points != 1)}"
+        return Finding(f"{points} {several}", points > 3, f"{points} parallel {several} {at}")
 
 
 class AnyValue(GoodTriples):

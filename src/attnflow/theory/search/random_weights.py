@@ -23,9 +23,10 @@ class RandomWeights(Question):
     aliases = ("P2",)
     source = "[P] Problem 2"
     statement = (
-        "from uniform starts in high dimension all cosines follow one curve to O(√(log d/d))"
+        "with random Q, K and V, from uniform starts in high dimension, all cosines follow one "
+        "curve to O(√(log d/d))"
     )
-    looks_for = "weights for which some cosine leaves the mean of all by 4√(log d/d)"
+    looks_for = f"weights, d = {D}, for which some cosine leaves the mean of all by 4√(log d/d)"
 
     def draw(self, key: Any) -> Trial:
         """Q, K Ginibre or QᵀK Wigner; V = I, Ginibre or ≻ 0; β between ½ and 9 ([P] Fig. 5)."""
