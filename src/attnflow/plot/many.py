@@ -46,6 +46,8 @@ def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun], top: float | int 
         ax.plot(n, w1[0].mean() * np.sqrt(n[0] / n), color=FAINT, lw=0.8, zorder=0)
     ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$W_1(\mu_n(t), \mu(t))$")
     ax.axhline(np.pi, color=FAINT, lw=0.8, ls=":")
+    said: Any = {"transform": ax.get_yaxis_transform(), "color": FAINT, "fontsize": 8}
+    ax.text(0.99, np.pi, r"$\pi$, the largest distance", ha="right", va="bottom", **said)
     sizes = sorted({int(n) for run in runs.values() for n in run.sizes})
     ax.set_xticks(sizes, [_power_of_ten(n) for n in sizes])
     ax.xaxis.set_minor_locator(NullLocator())

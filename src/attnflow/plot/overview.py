@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,14 +13,21 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from attnflow import observe
+from attnflow.plot.hulls import draw_hull
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report
 from attnflow.simulate import Trajectory
 from attnflow.spaces import Circle, Sphere
-from attnflow.systems import System
+from attnflow.systems import RescaledAttention, System
 
 matplotlib.use("Agg", force=False)
+
+CLOUD = 0.9
+"""Where there are always at least so many clusters for each token, their number says nothing."""
+
+ARRAY = re.compile(r"(?:, )?\w+=array\([^)]*\)")
+"""A parameter of a system's name that is an array."""
 
 
 def overview(
@@ -44,10 +52,9 @@ def overview(
         for column, i in enumerate(moments):
             ax = figure.add_subplot(grid[0, 2 * column : 2 * column + 2])
             stage.set(ax)
+            _draw_polytope(ax, trajectory, stage)
             stage.draw(ax, i, labels)
-            count = report.clusters[i]
-            noun = "cluster" if count == 1 else "clusters"
-            ax.set_title(f"$t = {_number(report.times[i])}$\n{count} {noun}")
+            ax.set_title(f"$t = {_number(report.times[i])}${_state(report, i)}")
         width = 2 * len(moments)
         halves = (slice(0, width // 2), slice(width // 2, width))
         beside = _beside_counts(report)
@@ -55,11 +62,39 @@ def overview(
         counts_over_time(figure.add_subplot(grid[1, left]), report)
         if beside:
             beside(figure.add_subplot(grid[1, halves[1]]), report)
-        heading = report.system if title is None else f"{title}: {report.system}"
+        system = named(report.system)
+        heading = system if title is None else f"{title}: {system}"
         figure.suptitle(f"{heading}, $n = {report.n}$, $d = {report.d}$", fontsize=12)
         if path is not None:
             save(figure, path)
     return figure
+
+
+def named(system: str) -> str:
+    """A system's name with its parameters that are numbers or words.
+
+    >>> named("RescaledAttention(V=array(2, 2))"), named("SA(beta=9, V=array(2, 2))")
+    ('RescaledAttention', 'SA(beta=9)')
+    """
+    return ARRAY.sub("", system).replace("(, ", "(").replace("()", "")
+
+
+def _state(report: Report, i: int) -> str:
+    """A line on a moment: r of oscillators, and else the clusters, unless tokens stay a cloud."""
+    if report.order:
+        return f"\n$r = {report.order[i]:.2f}$"
+    if min(report.clusters) >= CLOUD * report.n:
+        return ""
+    count = report.clusters[i]
+    return f"\n{count} {'cluster' if count == 1 else 'clusters'}"
+
+
+def _draw_polytope(ax: Axes, trajectory: Trajectory, stage: Stage) -> None:
+    """In space, the hull of where the tokens of rescaled attention end."""
+    last = np.asarray(trajectory.xs[-1])
+    rescaled = isinstance(trajectory.system, RescaledAttention)
+    if rescaled and last.shape[-1] == 3 and np.isfinite(last).all():
+        draw_hull(ax, stage, observe.hull(last, 1e-3))
 
 
 def stage_of(trajectory: Trajectory) -> Stage:

@@ -87,7 +87,9 @@ class Stage:
         if self.ring:
             ax.add_patch(Circle((0, 0), 1, facecolor="none", edgecolor=FAINT, lw=0.8, zorder=0))
         if self.d >= 4 and not self.ring:
-            ax.text(0.5, 0.0, "PC 1 – PC 2", transform=ax.transAxes, ha="center", color=FAINT)
+            aside: Any = {"transform": ax.transAxes, "color": FAINT}
+            ax.text(0.5, 0.0, "PC 1", ha="center", **aside)
+            ax.text(0.0, 0.5, "PC 2", ha="right", va="center", rotation="vertical", **aside)
         if self.d == 1:
             ax.set_yticks([])
 

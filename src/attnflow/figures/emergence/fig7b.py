@@ -88,9 +88,10 @@ def _drawn(
     figure.axes[-1].legend(fontsize=8, loc="upper left")
     ax = figure.add_subplot(grid[:, 2])
     reach = np.array([values.min(), values.max()])
-    ax.plot(reach, reach, color=FAINT, lw=0.9, zorder=0)
+    ax.plot(reach, reach, color=FAINT, lw=0.9, zorder=0, label=r"rate $= \lambda_j$")
     ax.scatter(values, rates, 14, PALETTE[0], linewidths=0)
-    ax.set(xlabel=r"eigenvalue $\lambda_j$", title="rate at which the spread falls")
+    ax.set(xlabel=r"eigenvalue $\lambda_j$", ylabel="rate", title="rate at which the spread falls")
+    ax.legend(fontsize=9, loc="upper left")
     return figure
 
 
@@ -112,6 +113,6 @@ RECIPE = Recipe(
     "[E] Figs. 7b and 15",
     "Random Q, K and symmetric V in high dimension: the standard deviation (band) of every "
     "coordinate with λ_j > 0 tends to 0 while the mean (line) tends to a value above or below 0; "
-    "coordinates with λ_j < 0 diverge.",
+    "coordinates with λ_j < 0 diverge. On the right the rate −d log(spread)/dt against λ_j.",
     partial(_make, end=END),
 )

@@ -61,6 +61,7 @@ def _make(size: Size) -> Picture:
     left.set_ylabel(r"energy $E_\beta$")
     polygon = float(observe.energy(sharp("polygon", n=N), BETA))
     _curve(right, np.asarray(repelled.ts), down, "$V = -I$", (polygon, f"regular {N}-gon"))
+    figure.suptitle(rf"$n = {N}$, $d = 2$, $\beta = {BETA:g}$", fontsize=12)
     numbers = {"β": BETA, "n": N, "t": ts, "energy": up, "clusters": counts}
     numbers |= {"plateaus": found, "repelled": {"t": repelled.ts, "energy": down}}
     several = sum(plateau.clusters > 1 for plateau in found)

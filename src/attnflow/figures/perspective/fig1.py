@@ -18,6 +18,9 @@ HUB = "albert-xlarge-v2"
 NEAR = 0.7
 """Overlaps above this count as mass near 1."""
 
+MOST = 8
+"""Of a model with fewer states all are shown."""
+
 
 def _make(size: Size) -> Picture:
     model, name = trained_model(HUB, size)
@@ -27,12 +30,17 @@ def _make(size: Size) -> Picture:
     mean, near = zip(*(_gathered(x) for x in tokens), strict=True)
     columns = (len(shown) + 1) // 2
     figure = Figure(figsize=(2.5 * columns, 4.6), layout="constrained")
-    axes = figure.subplots(2, columns, sharex=True)
-    for ax, k in zip(axes.flat, shown, strict=True):
+    axes = figure.subplots(2, columns, sharex=True, sharey=True)
+    for ax in axes.flat[len(shown) :]:
+        ax.set_visible(False)
+    for ax, k in zip(axes.flat, shown, strict=False):
         draw_overlaps(ax, *observe.overlap_histogram(tokens[k], 80))
         ax.set_title(f"layer {k}: mean {mean[k]:.2f}, {100 * near[k]:.1f}% above {NEAR}")
-    for ax in axes[-1]:
+    for ax in axes.flat[len(shown) - columns : len(shown)]:
         ax.set_xlabel(r"$\langle x_i, x_j\rangle$")
+        ax.tick_params(labelbottom=True)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("density")
     figure.suptitle(f"{name}, {model.layers} layers, {states.shape[1]} tokens")
     numbers = {
         "model": name,
@@ -49,10 +57,10 @@ def _make(size: Size) -> Picture:
 
 
 def layers_shown(model: Model) -> tuple[int, ...]:
-    """The paper's layers; of a model that ends earlier, six of its own."""
+    """The paper's layers; of a model whose layers are not shared, at most eight of its own."""
     L = model.layers
     if not model.shared:
-        return tuple(int(k) for k in np.linspace(0, L, 6).round())
+        return tuple(int(k) for k in np.linspace(0, L, min(L + 1, MOST)).round())
     return (0, 1, *range(L - 3, L + 1), *range(L + 1, L + 4), *range(2 * L - 2, 2 * L + 1))
 
 
@@ -65,8 +73,9 @@ def _gathered(x: Float[Array, "n d"]) -> tuple[float, float]:
 RECIPE = Recipe(
     "P-fig1",
     "[P] Fig. 1",
-    "Overlaps <x_i, x_j> of the tokens of a paragraph, layer by layer in a trained model: mass "
-    "moves towards 1 with depth. The paper's model is albert-xlarge-v2, whose shared layers also "
+    "Overlaps <x_i, x_j> of the tokens of a paragraph, layer by layer in a trained model: there "
+    "is more mass near 1 in the last layers than in the first, though it need not grow from each "
+    "layer to the next. The paper's model is albert-xlarge-v2, whose shared layers also "
     "run to depth 48; where it cannot be had, the layers are those of MiniLM.",
     _make,
     model=True,

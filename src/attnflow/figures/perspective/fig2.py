@@ -19,12 +19,12 @@ from attnflow.theory import large_beta
 from attnflow.theory.checks.base import Quantity
 
 N = 6
-DIMS = (2, 3, 4, 6)
+DIMS = tuple(range(2, N + 1))
 BETAS = (0.1, 0.3, 1.0, 3.0, 6.0, 10.5, 14.0)
 LATEST = 1e14
 """The slowest merges are looked for until this time; later, rounding of the time would show."""
 
-LOW, HIGH = 0.06, 32.0
+LOW, HIGH = 0.06, 48.0
 
 
 def proven(d: int, beta: float | int, n: int = N) -> bool:
@@ -58,10 +58,11 @@ def _make(size: Size) -> Picture:
     times = np.stack([times_to_one(beta, starts) for beta in BETAS])
     ended = np.isfinite(times)
     sure = np.array([[proven(d, beta) for d in DIMS] for beta in BETAS])
-    figure = Figure(figsize=(5.6, 4.2), layout="constrained")
+    figure = Figure(figsize=(6.8, 4.4), layout="constrained")
     ax = figure.subplots()
     _zones(ax)
-    places = [(k, beta) for beta in BETAS for k in range(len(DIMS))]
+    ax.set_title(f"SA, $n = {N}$, {starts} uniform starts for each point")
+    places = [(d, beta) for beta in BETAS for d in DIMS]
     across, up = np.array(places).T
     typical = np.median(times, axis=-1).ravel()
     dots = ax.scatter(
@@ -91,25 +92,25 @@ def _zones(ax: Axes) -> None:
     """The proven regimes as green columns, darker where the rate is exponential."""
     light, dark = "#D7EBDD", "#A9D5B8"
     high = float(large_beta(N, 2))
-    for k, d in enumerate(DIMS):
+    for d in DIMS:
         spans = [(LOW, HIGH)] if d >= 3 else [(LOW, 1.0), (high, HIGH)]
         for begin, end in spans:
             colour = dark if d >= N else light
             ax.add_patch(
-                Rectangle((k - 0.5, begin), 1, end - begin, fc=colour, ec="none", zorder=0)
+                Rectangle((d - 0.5, begin), 1, end - begin, fc=colour, ec="none", zorder=0)
             )
     ax.axhline(1.0, 0, 1 / len(DIMS), color=INK, lw=0.8, ls=":")
     ax.axhline(high, 0, 1 / len(DIMS), color=INK, lw=0.8, ls=":")
     for across, beta, said in (
-        (0.0, 0.55, r"$\beta \leq 1$: T4.3"),
-        (0.0, 22.0, r"$\beta \gtrsim n^2$: T5.1"),
-        (0.0, 1.75, "open"),
-        (1.5, 22.0, r"$d \geq 3$: T6.1"),
-        (3.0, 22.0, r"$d \geq n$: T6.3"),
+        (2, 0.55, r"$\beta \leq 1$: T4.3"),
+        (2, 28.0, "$(n-1)\\,\\tau^*_\\beta < \\pi/2$\n(T5.1)"),
+        (2, 1.75, "open"),
+        ((2 + N) / 2, 28.0, r"$d \geq 3$: T6.1"),
+        (N, 28.0, r"$d \geq n$: T6.3"),
     ):
         ax.text(across, beta, said, ha="center", va="center", fontsize=9)
-    ax.set(yscale="log", xlim=(-0.5, len(DIMS) - 0.5), ylim=(LOW, HIGH))
-    ax.set_xticks(range(len(DIMS)), [f"{d}" if d < N else f"$n = {N}$" for d in DIMS])
+    ax.set(yscale="log", xlim=(DIMS[0] - 0.5, N + 0.5), ylim=(LOW, HIGH))
+    ax.set_xticks(DIMS, [f"{d}" if d < N else f"${N} = n$" for d in DIMS])
     ax.set_yticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.set(xlabel="dimension $d$", ylabel=r"inverse temperature $\beta$")
 

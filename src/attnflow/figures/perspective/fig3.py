@@ -61,7 +61,7 @@ def _make(size: Size) -> Picture:
 RECIPE = Recipe(
     "P-fig3",
     "[P] Fig. 3",
-    "The probability that two of 32 tokens are together, over time and β: as d grows the "
-    "transition comes to the curve (6.12), γ_β(t) = 1 − δ.",
+    f"The probability that two of {N} tokens are together, <x_1, x_2> ≥ 1 − δ with δ = {DELTA:g}, "
+    "over time and β: as d grows the transition comes to the curve (6.12), γ_β(t) = 1 − δ.",
     _make,
 )

@@ -9,12 +9,12 @@ import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
 from attnflow import initial, observe
-from attnflow.figures.perspective.swept import BETAS, SPEC, TIMES, swept
+from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, swept
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.animation import animate
 from attnflow.plot.overview import stage_of
 from attnflow.plot.phase import draw_counts, draw_phase
-from attnflow.plot.style import PALETTE
+from attnflow.plot.style import INK
 from attnflow.report import summarise
 from attnflow.simulate import Fixed, Trajectory, simulate
 from attnflow.systems import SA
@@ -46,19 +46,23 @@ def _make(size: Size) -> Picture:
     ax = left.subplots()
     image = draw_phase(ax, data, "together")
     draw_counts(ax, data, "clusters")
+    for level in ax.texts:
+        # the dashed lines pass behind the labels of the contours
+        level.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6})
+        level.set_zorder(4)
     ax.set(xlabel="time $t$", ylabel=r"inverse temperature $\beta$")
-    label = r"$P(\langle x_1, x_2\rangle \geq 1 - \delta)$"
+    label = rf"$P(\langle x_1, x_2\rangle \geq 1 - \delta)$, $n = {N}$, $\delta = {DELTA:g}$"
     left.colorbar(image, ax=ax, location="top", shrink=0.8, label=label)
     rows = right.subfigures(2, 1)
     numbers: dict[str, Any] = {"starts": STARTS}
     seen, runs = [], {}
-    for row, (beta, expected), colour in zip(rows, SHOWN.items(), PALETTE[1:3], strict=True):
+    for row, (beta, expected) in zip(rows, SHOWN.items(), strict=True):
         x0 = initial.sphere(N, 2, seed=0, batch=STARTS)
         runs[beta] = _typical(simulate(SA(beta), x0, np.linspace(0, 30, 61), method=Fixed(0.1)))
         run, usual, counts = runs[beta]
-        ax.axhline(beta, color=colour, lw=1, ls="--")
-        ax.plot(MOMENTS, [beta] * len(MOMENTS), "o", ms=4, color=colour, clip_on=False, zorder=5)
-        _circles(row, beta, run, colour)
+        ax.axhline(beta, color=INK, lw=1, ls="--")
+        ax.plot(MOMENTS, [beta] * len(MOMENTS), "o", ms=4, color=INK, clip_on=False, zorder=5)
+        _circles(row, beta, run)
         numbers[f"β = {beta:g}"] = {"starts by their clusters at t = 18": counts}
         name = f"clusters at t = 18 from most starts, β = {beta:g}"
         seen += [Quantity(name, usual, "≥", expected), Quantity(name, usual, "≤", expected)]
@@ -88,7 +92,7 @@ def _typical(batch: Trajectory) -> tuple[Trajectory, int, dict[int, int]]:
     return run, usual, dict(sorted(many.items()))
 
 
-def _circles(row: SubFigure, beta: float, run: Trajectory, colour: str) -> None:
+def _circles(row: SubFigure, beta: float, run: Trajectory) -> None:
     """The tokens at the moments of the paper, coloured by their cluster at the second."""
     moments = [int(np.searchsorted(np.asarray(run.ts), t)) for t in MOMENTS]
     labels = observe.clusters(run.xs[moments[1]], NEAR).labels
@@ -97,13 +101,14 @@ def _circles(row: SubFigure, beta: float, run: Trajectory, colour: str) -> None:
         stage.set(ax)
         stage.draw(ax, i, labels, size=18.0)
         ax.set_title(f"$t = {float(run.ts[i]):g}$", fontsize=10)
-    row.suptitle(rf"$\beta = {beta:g}$", color=colour, fontsize=11)
+    row.suptitle(rf"$\beta = {beta:g}$", fontsize=11)
 
 
 RECIPE = Recipe(
     "P-fig4",
     "[P] Fig. 4",
-    "The phase diagram on the circle with contours of the number of clusters, and a run that does "
-    "what most do: two clusters live long at β = 4, three at β = 9.",
+    f"The phase diagram of {N} tokens on the circle (δ = {DELTA:g}) with contours of the number of "
+    "clusters, and a run that does what most do: two clusters live long at β = 4, three at β = 9. "
+    "Dots on the map are the moments that are shown.",
     _make,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -29,8 +31,8 @@ def _make(size: Size) -> Picture:
     flow = np.asarray(simulate(Hardmax(), start, TIMES).xs)
     ends = {
         "from the tie, (9.4)": [_gap(ConsensusAttention(beta=b), branches["mean"]) for b in betas],
-        "off ties, (9.4)": [_gap(ConsensusAttention(beta=b), flow) for b in betas],
-        "off ties, rescaled (4)": [_gap(RescaledAttention(beta=b), flow) for b in betas],
+        "tie-free start, (9.4)": [_gap(ConsensusAttention(beta=b), flow) for b in betas],
+        "tie-free start, rescaled (4)": [_gap(RescaledAttention(beta=b), flow) for b in betas],
     }
     figure = Figure(figsize=(8.6, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -98,11 +100,15 @@ def _draw_branches(ax: Axes, branches: dict[str, np.ndarray]) -> None:
         ax.plot(*path.T, color=colour, lw=2, zorder=2)
         ax.plot(*path[-1], "o", color=colour, ms=6, label=name, zorder=3)
     ax.plot(*TIES[:2].T, "s", color=INK, ms=6, zorder=1)
-    for (x, y), word in zip(TIES, ("$z_1$", "$z_2$", "$z_3(0)$"), strict=True):
-        ax.annotate(word, (x, y), (8, 4), textcoords="offset points")
+    above: Any = {"xytext": (8, 4), "textcoords": "offset points"}
+    below: Any = above | {"xytext": (-8, -14), "ha": "right"}
+    for z, word, where in zip(
+        TIES, ("$z_1$", "$z_2$", "$z_3(0)$"), (above, above, below), strict=True
+    ):
+        ax.annotate(word, tuple(z), **where)
     ax.axhline(0, color=FAINT, lw=0.5, zorder=0)
     ax.axvline(0, color=FAINT, lw=0.5, zorder=0)
-    ax.set(xlim=(-1.35, 1.5), ylim=(-0.35, 1.3), title="Example 9.3: where $z_3$ may go")
+    ax.set(xlim=(-1.35, 1.5), ylim=(-0.55, 1.3), title="Example 9.3: where $z_3$ may go")
     ax.set_aspect("equal")
     ax.legend(fontsize=9, loc="lower right", ncols=4, handletextpad=0.1, columnspacing=0.8)
 
@@ -111,8 +117,8 @@ RECIPE = Recipe(
     "P-hardmax",
     "[P] §9.3",
     "The singular dynamics. From the tie of Example 9.3 token 3 goes to one token, to the other, "
-    "between them, or waits; away from ties, (9.4) and rescaled attention tend to the hardmax flow "
-    "as β grows, like 1/β where tokens change whom they follow, and from the tie (9.4) takes the "
-    "mean.",
+    "between them, or waits; (9.4) takes the mean. From a tie-free start (9.4) and rescaled "
+    "attention tend to the hardmax flow as β grows: like 1/β if tokens change on their way whom "
+    "they follow, and faster if none does.",
     _make,
 )

@@ -59,8 +59,8 @@ def seen(runs: dict[str, MeanFieldRun]) -> list[Quantity]:
         rate = run.rate().rate
         over = (run.w1 / run.bound)[..., 1:]
         found += [
-            Quantity(f"{label}: exponent of n in W1", rate, "≥", 0.35),
-            Quantity(f"{label}: exponent of n in W1", rate, "≤", 0.65),
+            Quantity(f"{label}: −d log W1 / d log n", rate, "≥", 0.35),
+            Quantity(f"{label}: −d log W1 / d log n", rate, "≤", 0.65),
             Quantity(f"{label}: W1 over its bound for t > 0, at most", over.max(), "≤", 1),
         ]
     return found

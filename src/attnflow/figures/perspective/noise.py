@@ -14,24 +14,27 @@ from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulate import Fixed, simulate
-from attnflow.systems import AngularSA, Noisy
+from attnflow.systems import SA, AngularSA, Noisy
 from attnflow.theory import linear_growth
 from attnflow.theory.checks.base import Quantity
 
-BETAS = np.array([0.5, 2.0, 4.0, 6.0])
-SIGMAS = np.linspace(0.05, 0.75, 8)
-DRAWN = (0, 2)
-"""The β whose order is drawn against σ, by their places."""
+LEAST, MOST = 0.05, 0.75
+"""The range of σ."""
+
+DRAWN = (0.5, 4.0)
+"""The β whose order is drawn against σ; every grid has them."""
 
 STEP, SAVES = 0.125, 41
 
 
 def _make(size: Size) -> Picture:
-    n, end = sized(size, 128, 512), sized(size, 20.0, 100.0)
-    tokens = orders(n, end)
-    limit = np.array([steady_order(beta, SIGMAS) for beta in BETAS])
-    critical = threshold(BETAS)
-    ratio = SIGMAS / critical[:, None]
+    n, end = sized(size, 512, 2048), sized(size, 20.0, 100.0)
+    betas = sized(size, np.linspace(0.5, 7.5, 5), np.linspace(0.5, 8.0, 16))
+    sigmas = np.linspace(LEAST, MOST, sized(size, 8, 24))
+    tokens = orders(n, end, betas, sigmas)
+    limit = np.array([steady_order(beta, sigmas) for beta in betas])
+    critical = threshold(betas)
+    ratio = sigmas / critical[:, None]
     above, away = ratio >= 1.5, np.abs(ratio - 1) >= 0.4
     apart = np.abs(tokens - limit)[away]
     seen = (
@@ -41,32 +44,37 @@ def _make(size: Size) -> Picture:
     )
     numbers = {
         "n": n,
-        "β": BETAS,
-        "σ": SIGMAS,
+        "t": end,
+        "β": betas,
+        "σ": sigmas,
         "r of tokens": tokens,
         "r of the density": limit,
         "threshold": critical,
     }
-    return Picture(_drawn(n, tokens), numbers, seen)
+    figure = _drawn(betas, sigmas, tokens)
+    figure.suptitle(f"{n} tokens, $t$ from {end / 2:g} to {end:g}", fontsize=11)
+    return Picture(figure, numbers, seen)
 
 
-def orders(n: int, end: float) -> Float[np.ndarray, "B S"]:
+def orders(
+    n: int, end: float, betas: Float[np.ndarray, " B"], sigmas: Float[np.ndarray, " S"]
+) -> Float[np.ndarray, "B S"]:
     """The mean of r over the second half of runs that start in consensus, for all β and σ."""
-    x0 = initial.angles(n, arc=0.5, seed=0)
+    x0 = AngularSA(1.0).positions(initial.angles(n, arc=0.5, seed=0))
     ts = np.linspace(0.0, end, SAVES)
 
-    @jax.jit
-    @jax.vmap
     def order(
-        beta: Float[Array, ""], sigma: Float[Array, ""], key: Key[Array, ""]
+        given: tuple[Float[Array, ""], Float[Array, ""], Key[Array, ""]],
     ) -> Float[Array, ""]:
-        system = Noisy(AngularSA(beta), sigma)  # type: ignore[call-arg,arg-type]
+        beta, sigma, key = given
+        system = Noisy(SA(beta, backend="spectral"), sigma)  # type: ignore[arg-type]
         run = simulate(system, x0, ts, method=Fixed(STEP, "heun"), key=key)
         return observe.order_parameter(run.positions[SAVES // 2 :]).mean()
 
-    beta, sigma = (np.ravel(part) for part in np.meshgrid(BETAS, SIGMAS, indexing="ij"))
-    found = order(beta, sigma, jax.random.split(jax.random.key(1), len(beta)))
-    return np.asarray(found).reshape(len(BETAS), len(SIGMAS))
+    beta, sigma = (np.ravel(part) for part in np.meshgrid(betas, sigmas, indexing="ij"))
+    keys = jax.random.split(jax.random.key(1), len(beta))
+    found = jax.jit(lambda *given: jax.lax.map(order, given))(beta, sigma, keys)
+    return np.asarray(found).reshape(len(betas), len(sigmas))
 
 
 def threshold(beta: Float[np.ndarray, " B"]) -> Float[np.ndarray, " B"]:
@@ -95,16 +103,21 @@ def steady_order(
     return np.abs(rho @ np.exp(1j * theta)) / rho.sum(axis=1)
 
 
-def _drawn(n: int, tokens: Float[np.ndarray, "B S"]) -> Figure:
+def _drawn(
+    betas: Float[np.ndarray, " B"],
+    sigmas: Float[np.ndarray, " S"],
+    tokens: Float[np.ndarray, "B S"],
+) -> Figure:
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _map(figure, left, tokens)
-    for b, colour in zip(DRAWN, PALETTE, strict=False):
-        _along(right, float(BETAS[b]), tokens[b], colour)
+    _map(figure, left, betas, sigmas, tokens)
+    for beta, colour in zip(DRAWN, PALETTE[0::2], strict=False):
+        left.axhline(beta, color=colour, lw=1, ls="--")
+        _along(right, beta, sigmas, tokens[np.argmin(np.abs(betas - beta))], colour)
     right.set(xlabel=r"noise $\sigma$", ylabel="order parameter $r$", ylim=(0, 1.02))
     legend = right.legend(
         fontsize=9,
-        title=f"points: {n} tokens\nlines: density",
+        title="points: tokens\nlines: density\ndotted: threshold",
         title_fontsize=9,
         frameon=True,
         edgecolor="white",
@@ -114,29 +127,35 @@ def _drawn(n: int, tokens: Float[np.ndarray, "B S"]) -> Figure:
     return figure
 
 
-def _map(figure: Figure, ax: Axes, tokens: Float[np.ndarray, "B S"]) -> None:
+def _map(
+    figure: Figure,
+    ax: Axes,
+    betas: Float[np.ndarray, " B"],
+    sigmas: Float[np.ndarray, " S"],
+    tokens: Float[np.ndarray, "B S"],
+) -> None:
     """The order of tokens over σ and β, and the threshold."""
     shown: dict[str, Any] = {"cmap": "Blues", "vmin": 0, "vmax": 1, "shading": "nearest"}
-    drawn = ax.pcolormesh(SIGMAS, np.arange(len(BETAS)), tokens, rasterized=True, **shown)
+    drawn = ax.pcolormesh(sigmas, betas, tokens, rasterized=True, **shown)
     figure.colorbar(drawn, ax=ax, label="order parameter $r$")
-    place = np.linspace(-0.5, len(BETAS) - 0.5, 200)
-    # Rows are not equally far apart in β: between two of them β is that of a line.
-    slope = np.diff(BETAS)
-    beta = np.interp(place, np.arange(len(BETAS)), BETAS)
-    beta = np.where(place < 0, BETAS[0] + place * slope[0], beta)
-    beta = np.where(place > len(BETAS) - 1, BETAS[-1] + (place - len(BETAS) + 1) * slope[-1], beta)
-    right = beta > 0
-    ax.plot(threshold(beta[right]), place[right], color=PALETTE[1], label="threshold")
-    ax.set_yticks(np.arange(len(BETAS)), [f"{beta:g}" for beta in BETAS])
-    ax.set(xlabel=r"noise $\sigma$", ylabel=r"$\beta$")
+    low, high = ax.get_ylim()
+    beta = np.linspace(max(low, 1e-3), high, 200)
+    ax.plot(threshold(beta), beta, color=PALETTE[1], label="threshold")
+    ax.set(xlabel=r"noise $\sigma$", ylabel=r"$\beta$", ylim=(max(low, 0.0), high))
     ax.legend(loc="upper right")
 
 
-def _along(ax: Axes, beta: float, tokens: Float[np.ndarray, " S"], colour: str) -> None:
+def _along(
+    ax: Axes,
+    beta: float,
+    sigmas: Float[np.ndarray, " S"],
+    tokens: Float[np.ndarray, " S"],
+    colour: str,
+) -> None:
     """The order against σ: of the density, of tokens, and where it is lost."""
-    fine = np.linspace(SIGMAS[0], SIGMAS[-1], 57)
+    fine = np.linspace(LEAST, MOST, 57)
     ax.plot(fine, steady_order(beta, fine), color=colour, label=rf"$\beta = {beta:g}$")
-    ax.plot(SIGMAS, tokens, "o", ms=4, color=colour, mec=INK, mew=0.4)
+    ax.plot(sigmas, tokens, "o", ms=4, color=colour, mec=INK, mew=0.4)
     ax.axvline(float(threshold(np.array([beta]))[0]), color=colour, ls=":", lw=1)
 
 
@@ -144,6 +163,8 @@ RECIPE = Recipe(
     "P-noise",
     "[P] Problem 7",
     "Order parameter of noisy SA on the circle from a consensus, over σ and β: it is lost above "
-    "the threshold at which the uniform measure becomes stable (line), as in the steady density.",
+    "the threshold at which the uniform measure becomes stable (line), as in the steady density. "
+    "Beside it two cuts, at the dashed β: tokens (points), the density (lines) and the threshold "
+    "(dotted).",
     _make,
 )

@@ -23,14 +23,16 @@ SEED = 0
 
 
 def _make(size: Size) -> Picture:
-    flow, clusters = _along_flow(sized(size, 48, 256))
-    name, depth = _along_depth(size)
+    n = sized(size, 48, 256)
+    flow, clusters = _along_flow(n)
+    name, depth, classes = _along_depth(size)
     figure = Figure(figsize=(8.6, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     _draw(left, TIMES, flow)
-    left.set(xlabel="time $t$", title=rf"SA, $\beta = {BETA:g}$, {clusters} clusters")
+    left.set(xlabel="time $t$", ylabel="measure of collapse")
+    left.set_title(rf"SA, $n = {n}$, $d = {DIMENSION}$, $\beta = {BETA:g}$: {clusters} clusters")
     _draw(right, np.arange(len(depth)), depth)
-    right.set(xlabel="layer", title=f"{name}, {len(TOPICS)} topics")
+    right.set(xlabel="layer", ylabel="measure of collapse", title=f"{name}: {classes}")
     ratios = {"flow": [c.ratio for c in flow], "model": [c.ratio for c in depth]}
     angles = {"flow": [c.angle_error for c in flow], "model": [c.angle_error for c in depth]}
     seen = (
@@ -39,6 +41,7 @@ def _make(size: Size) -> Picture:
     )
     numbers = {
         "model": name,
+        "n of the flow": n,
         "t": TIMES,
         "within over between": ratios,
         "distance of cosines from those of a simplex": angles,
@@ -54,15 +57,16 @@ def _along_flow(n: int) -> tuple[list[NeuralCollapse], int]:
     return [observe.neural_collapse(x, found.labels) for x in xs], found.count
 
 
-def _along_depth(size: Size) -> tuple[str, list[NeuralCollapse]]:
-    """Sentences of several topics, each as the mean of its tokens, labelled by topic."""
+def _along_depth(size: Size) -> tuple[str, list[NeuralCollapse], str]:
+    """Sentences of several topics, each as the mean of its tokens, and how many there are."""
     model, name = trained_model(HUB, size)
     texts = [text for topic in TOPICS.values() for text in topic]
     labels = np.repeat(np.arange(len(TOPICS)), [len(topic) for topic in TOPICS.values()])
     states, mask = np.asarray(model.states(texts)), model.encode(texts).mask
     weights = mask / mask.sum(axis=1, keepdims=True)
     means = np.einsum("blnd,bn->lbd", states, weights)
-    return name, [observe.neural_collapse(x, labels) for x in means]
+    classes = f"{len(texts)} sentences of {len(TOPICS)} topics"
+    return name, [observe.neural_collapse(x, labels) for x in means], classes
 
 
 def _draw(ax: Axes, steps: np.ndarray, measures: list[NeuralCollapse]) -> None:

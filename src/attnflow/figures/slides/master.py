@@ -114,8 +114,8 @@ def _draw_paths(ax: Axes, flow: np.ndarray, predicted: np.ndarray) -> None:
         ax.plot(*z[-1].T, "o", ms=5, color=colour, mec="white", mew=0.5, label=name)
     ax.plot(*flow[0].T, ".", ms=3, color="black")
     ax.set_aspect("equal")
-    ax.set_title("$e^{-t}x_i(t)$")
-    ax.legend(fontsize=9, loc="best")
+    ax.set(xlabel="$e^{-t}x_i(t)$, first coordinate", ylabel="second coordinate")
+    ax.legend(fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
 RECIPE = Recipe(

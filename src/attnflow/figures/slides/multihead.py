@@ -144,11 +144,13 @@ def _drawn(runs: Runs, counts: Any, away: Any, grown: Any) -> Figure:
     left.legend(fontsize=9, ncols=2, loc="upper center", columnspacing=0.8, handlelength=1.2)
     early = TIMES <= LAST
     for H, colour in zip(away, PALETTE, strict=False):
-        middle.semilogy(TIMES[early], np.median(away[H], axis=0)[early], color=colour)
+        middle.semilogy(
+            TIMES[early], np.median(away[H], axis=0)[early], color=colour, label=f"$H = {H}$"
+        )
         right.plot(*grown[H].T, "o", ms=3.5, color=colour, label=f"$H = {H}$", alpha=0.8)
-    middle.semilogy(TIMES[early], 2 * np.exp(-TIMES[early]), color=INK, ls=":", label="$e^{-t}$")
+    middle.semilogy(TIMES[early], 2 * np.exp(-TIMES[early]), color=INK, ls=":", label="$2e^{-t}$")
     middle.set(xlabel="time $t$", ylabel="distance to the end", xlim=(0, LAST))
-    middle.legend(loc="lower left")
+    middle.legend(fontsize=9, loc="lower left")
     ends = [min(right.get_xlim()[0], 0.0), right.get_xlim()[1]]
     right.plot(ends, ends, color=FAINT, lw=0.8, zorder=0)
     right.set(xlabel=r"leading Re $\lambda$ of $\sum_h V_h$", ylabel="growth rate of tokens")
