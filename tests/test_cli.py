@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import attnflow as af
+from attnflow import sweep
 from command import call
+from small_sweep import contents, spec
 
 SPEC = """
 title = "A small run"
@@ -123,3 +126,35 @@ def test_as_a_module_without_arguments_it_shows_the_metastable_run(folder):
     assert "64 (t = 0)" in done.stdout
     assert (folder / "attnflow-run.png").stat().st_size > 50_000
     assert any((folder / "cache" / "attnflow" / "compiled").iterdir())
+
+
+def test_a_run_does_not_replace_what_is_no_run(folder):
+    sweep.run(spec(), "sweep.zarr")
+    before = contents(folder / "sweep.zarr")
+    code, said = call("run", "--store", "sweep.zarr")
+    assert code == 2
+    assert "sweep.zarr exists and is no store of a run" in said
+    assert contents(folder / "sweep.zarr") == before
+    assert not (folder / "attnflow-run.png").exists()
+
+
+@pytest.mark.parametrize("option", ["--out", "--store", "--json"])
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(option, folder, monkeypatch):
+    monkeypatch.setattr(sys.modules["attnflow.simulate"], "simulate", None)
+    place = f"{'x' * 248}.png"  # may be the name of a file, but not with a word before it
+    code, said = call("run", option, place)
+    assert code == 2
+    assert "could not be written: File name too long" in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_a_full_standard_output_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "attnflow", "check", "--list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: No space left on device.\n"

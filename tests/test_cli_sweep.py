@@ -6,7 +6,7 @@ import pytest
 from attnflow.spec import read_sweep
 from attnflow.sweep.check import check
 from command import call
-from small_sweep import toml
+from small_sweep import contents, toml
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "sweeps").glob("*.toml"))
 
@@ -33,17 +33,25 @@ def test_a_sweep_and_its_status(sweep_file, folder):
     assert "seed: 0 in the store, 4 now" in said
 
 
-def test_a_chunk_with_other_bytes_of_the_same_number(sweep_file, folder):
-    """The record does not notice it; whoever reads the chunk does."""
+def test_a_chunk_with_other_bytes_is_told_and_computed_again(sweep_file, folder):
     assert call("sweep", sweep_file)[0] == 0
+    before = contents(folder / "small.zarr")
     chunk = next(path for path in (folder / "small.zarr/together/c").rglob("*") if path.is_file())
     data = bytearray(chunk.read_bytes())
     data[-6] ^= 1  # within the numbers, before the sum
     chunk.write_bytes(data)
-    code, said = call("sweep", sweep_file, "--out", "phase.png")
+    code, said = call("sweep", "--status", "small.zarr", "--out", "phase.png")
     assert code == 2
     assert "small.zarr is damaged and cannot be read" in said
     assert not (folder / "phase.png").exists()
+    assert call("sweep", sweep_file, "--out", "phase.png")[0] == 0
+    assert contents(folder / "small.zarr") == before
+
+
+def test_quantiles_in_any_order(sweep_file, folder):
+    sweep_file.write_text(toml(count=3).replace("[0.1, 0.9]", "[0.9, 0.1]"))
+    code, said = call("sweep", sweep_file)
+    assert code == 0, said
 
 
 def test_a_plan_runs_nothing(sweep_file, folder):

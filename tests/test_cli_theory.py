@@ -176,3 +176,16 @@ def test_the_questions_are_listed():
     code, said = call("search")
     assert code == 0
     assert all(id in said for id in QUESTIONS)
+
+
+@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**64])
+@pytest.mark.parametrize("command", [("check", "T6.7"), ("search", "C4.2")])
+def test_a_seed_has_64_bits(command, seed, folder):
+    code, said = call(*command, "--seed", seed)
+    assert code == 2
+    assert "seed must be an integer of 64 bits" in said
+    assert not list(folder.glob("attnflow-search"))
+
+
+def test_a_seed_may_be_negative():
+    assert call("check", "Gin", "--seed", -1)[0] in (0, 1)

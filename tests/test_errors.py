@@ -1,3 +1,5 @@
+import pickle
+
 import pytest
 
 from attnflow.errors import IncompleteRun, InputError, Interrupted, unknown
@@ -50,3 +52,10 @@ def test_a_sentence_that_quotes_a_whole_file_keeps_its_ends():
     assert said.startswith("beta must be a number, not [0")
     assert said.endswith("0]: take 1.")
     assert len(said) < 2000
+
+
+@pytest.mark.parametrize("kind", [IncompleteRun, Interrupted])
+def test_a_run_that_ended_early_travels_between_processes(kind):
+    sent = pickle.loads(pickle.dumps(kind("too stiff", time=3.0, trajectory=[1.0])))
+    assert type(sent) is kind
+    assert (str(sent), sent.time, sent.trajectory) == ("too stiff", 3.0, [1.0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 LONGEST = 2000
@@ -32,7 +33,21 @@ class WriteError(InputError, OSError):
     """A file could not be written; what was there before is still there."""
 
 
-class IncompleteRun(RuntimeError):
+class _Partial(BaseException):
+    """A run that ended early, with what it has reached."""
+
+    def __init__(self, message: str, *, time: float, trajectory: Any):
+        super().__init__(message)
+        self.time = time
+        self.trajectory = trajectory
+
+    def __reduce__(self) -> Any:
+        """How it travels from one process to another, where keywords would be lost."""
+        kept = partial(type(self), time=self.time, trajectory=self.trajectory)
+        return kept, self.args
+
+
+class IncompleteRun(_Partial, RuntimeError):
     """A run could not go on.
 
     `time` is how far it got (the smallest over a batch) and `trajectory` holds everything up to
@@ -40,19 +55,9 @@ class IncompleteRun(RuntimeError):
     last state as `trajectory.final`.
     """
 
-    def __init__(self, message: str, *, time: float, trajectory: Any):
-        super().__init__(message)
-        self.time = time
-        self.trajectory = trajectory
 
-
-class Interrupted(KeyboardInterrupt):
+class Interrupted(_Partial, KeyboardInterrupt):
     """A run was stopped by the user; `time` and `trajectory` are as in `IncompleteRun`."""
-
-    def __init__(self, message: str, *, time: float, trajectory: Any):
-        super().__init__(message)
-        self.time = time
-        self.trajectory = trajectory
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> InputError:

@@ -47,13 +47,29 @@ def whole(path: Path) -> Iterator[Path]:
     'all of it'
     """
     target = path.resolve() if path.is_symlink() else path
-    try:
+    with _told(path):
         if _is_stream(path):
             yield path
             return
         with _scratch(target) as scratch:
             yield scratch / path.name
             _publish(scratch / path.name, target, scratch / "before")
+
+
+def require_writable(path: Path) -> None:
+    """Refuse, before any work, a path at which `whole` could write nothing."""
+    target = path.resolve() if path.is_symlink() else path
+    with _told(path):
+        if not _is_stream(path):
+            with _scratch(target):
+                pass
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """A refusal of the system as a sentence that names the path."""
+    try:
+        yield
     except WriteError:
         raise
     except OSError as error:
@@ -150,6 +166,7 @@ def _scratch(path: Path) -> Iterator[Path]:
             _remove(left)
         yield scratch
     finally:
+        restore(path)
         shutil.rmtree(scratch, ignore_errors=True)
         if descriptor is not None:
             os.close(descriptor)

@@ -14,6 +14,9 @@ LARGEST = 2**26
 DEEPEST = 64
 """Tables inside tables, so often; what is deeper can neither be shown nor compared."""
 
+LONGEST = 10_000
+"""Bits of a whole number; Python refuses to show one that is longer."""
+
 Kind = TypeVar("Kind")
 
 
@@ -31,7 +34,7 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no JSON: {error}.") from None
-    require_shallow(data, str(path))
+    require_modest(data, str(path))
     return data
 
 
@@ -50,10 +53,12 @@ def read_record(path: Path, kind: type[Kind], what: str) -> Kind:
         raise InputError(f"{path} is no {what}: {said}.") from None
 
 
-def require_shallow(data: Any, name: str) -> None:
-    """Refuse tables and lists that are nested deeper than anyone would write them."""
+def require_modest(data: Any, name: str) -> None:
+    """Refuse tables and lists nested deeper, and numbers longer, than anyone would write them."""
     level = [data]
     for _ in range(DEEPEST):
+        if any(isinstance(value, int) and value.bit_length() > LONGEST for value in level):
+            raise InputError(f"{name}: a whole number in it has more than {LONGEST} bits.")
         level = [inner for value in level for inner in _inside(value)]
         if not level:
             return

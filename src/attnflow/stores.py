@@ -49,8 +49,9 @@ def open_dataset(path: Path, whole: bool) -> xarray.Dataset:
     import zarr
 
     require_plain(path)
+    plainly: dict[str, Any] = {"use_consolidated": False}  # what is looked at is what is read
     with readable(path):
-        arrays = [array for _, array in zarr.open_group(path, mode="r").arrays()]
+        arrays = [array for _, array in zarr.open_group(path, mode="r", **plainly).arrays()]
         size = sum(array.nbytes for array in arrays if whole or array.ndim == 1)
         require_memory(2 * size, f"{path}, as it describes itself,", "it may be damaged")
         data = xarray.open_zarr(path, consolidated=False)

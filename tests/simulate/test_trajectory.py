@@ -72,10 +72,10 @@ def test_saving_replaces_a_store_and_nothing_else(run, batch, tmp_path):
     assert af.Trajectory.load(path).final.shape == (5, 3)
     assert [p.name for p in tmp_path.iterdir()] == ["run.zarr"]
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(af.InputError, match=r"notes\.txt exists and is no Zarr store"):
+    with pytest.raises(af.InputError, match=r"notes\.txt exists and is no store of a run"):
         run.save(tmp_path / "notes.txt")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(af.InputError, match="no Zarr store"):
+    with pytest.raises(af.InputError, match="no store of a run"):
         run.save(tmp_path / "folder")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
+from attnflow.errors import InputError
 from attnflow.simulate import inputs
 from attnflow.spec import default_spec, read_spec
 from attnflow.spec.read import parse_spec
@@ -180,7 +181,7 @@ def test_there_are_examples():
         ("system", {"name": "PostNorm", "beta": 1.0, "D": 1.0}, "system.D: must be a list"),
         ("system", {"name": "Vicsek", "eta": [0.1]}, "eta must be a single real number"),
         ("start", {"name": "circle", "n": 10**12}, "a start of shape"),
-        ("start.n", 10**400, "n must be a whole number below 9.22e+18"),
+        ("start.n", 10**400, "n must be a whole number below 2^63"),
         ("method", {"name": "Layers", "dt": [1.0]}, "dt must be a finite number above 0"),
     ],
 )
@@ -188,6 +189,20 @@ def test_what_cannot_be_is_refused_before_it_is_made(path, value, said, untyped)
     with pytest.raises(af.InputError) as caught:
         parse_spec(changed(path, value)).build()
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("digits", ["1" * 5000, "0x" + "f" * 5000, "-0x" + "f" * 3000])
+def test_a_number_that_is_too_long_is_refused(digits, tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(f'seed = {digits}\n[system]\nname = "SA"\n')
+    with pytest.raises(InputError, match=r"spec\.toml: (not valid TOML|the spec: a whole number)"):
+        read_spec(path)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no endless file here")
+def test_a_file_without_end_is_not_read_to_its_end():
+    with pytest.raises(InputError, match="larger than 16 MiB"):
+        read_spec("/dev/zero")
 
 
 def test_a_spec_that_is_too_deep_is_refused(tmp_path):

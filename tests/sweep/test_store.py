@@ -60,6 +60,29 @@ def test_damage_is_found(store, harm):
     assert [block.number for block in store.done()] == [0, 2, 3]
 
 
+def test_other_bytes_of_the_same_number_are_found_by_reading(store):
+    for block in store.grid:
+        fill(store, block, 1.0)
+    assert all(map(store.is_sound, store.grid))
+    victim = store._chunk("E", store.grid[1])
+    victim.write_bytes(bytes(byte ^ 1 for byte in victim.read_bytes()))
+    assert store.is_done(store.grid[1])
+    assert [block.number for block in store.grid if not store.is_sound(block)] == [1]
+
+
+def test_a_copy_of_a_record_does_not_count(store):
+    fill(store, store.grid[0], 1.0)
+    record = store._record(store.grid[0])
+    record.with_name("00.json").write_text(record.read_text())
+    assert [block.number for block in store.done()] == [0]
+
+
+def test_a_store_that_was_cut_off_is_not_called_another(store):
+    os.truncate(store.path / "zarr.json", 60)
+    with pytest.raises(InputError, match=r"zarr\.json is no JSON"):
+        status(store.path)
+
+
 def test_a_chunk_of_zeros_or_nan_is_a_file_too(store):
     """Zarr leaves out chunks that are all fill value, which would look like damage."""
     fill(store, store.grid[0], np.nan)
@@ -135,13 +158,11 @@ def test_a_damaged_store_says_so(store, file):
 
 
 def test_a_store_that_claims_to_be_huge_is_not_read(store):
-    root = store.path / "zarr.json"
-    text = root.read_text()
-    table = json.loads(text)
-    for place in (table["consolidated_metadata"]["metadata"]["time"],):
-        place["shape"] = [10**14]
-        place["chunk_grid"]["configuration"]["chunk_shape"] = [10**14]
-    root.write_text(json.dumps(table))
+    file = store.path / "time" / "zarr.json"
+    table = json.loads(file.read_text())
+    table["shape"] = [10**14]
+    table["chunk_grid"]["configuration"]["chunk_shape"] = [10**14]
+    file.write_text(json.dumps(table))
     with pytest.raises(InputError, match="as it describes itself, would need about"):
         load(store.path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -17,7 +18,7 @@ from attnflow.cli.figures import figures
 from attnflow.cli.model import model
 from attnflow.cli.run import run
 from attnflow.cli.search import search
-from attnflow.cli.shared import STOPPED, console
+from attnflow.cli.shared import console
 from attnflow.cli.sweep import sweep
 
 app = typer.Typer(
@@ -43,13 +44,14 @@ def main(
 
 
 def run_command() -> None:
-    """The command `attnflow`. When it is stopped, threads that still compute are not waited for."""
+    """The command `attnflow`. When it fails, threads that still compute are not waited for."""
     try:
         app()
     except SystemExit as end:
-        if end.code in STOPPED:
-            sys.stdout.flush()
-            sys.stderr.flush()
+        if isinstance(end.code, int) and end.code:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError):
+                    stream.flush()
             os._exit(end.code)
         raise
 

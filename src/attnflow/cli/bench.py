@@ -123,11 +123,11 @@ def _tell(results: Results, out: Path, json_file: Path | None) -> None:
     elif any(outcome.verdicts for outcome in results.outcomes):
         _print(tables.of_targets(results, lambda outcome: outcome.name))
     written = []
-    if results.curves:
-        plot.growth(results.curves, path=out)
-        written.append(out)
     if json_file is not None:
         results.save(json_file)
         written.append(json_file)
+    if results.curves:
+        plot.growth(results.curves, path=out)
+        written.append(out)
     for path in written:
         console.print(f"wrote {bold(path)}", soft_wrap=True)

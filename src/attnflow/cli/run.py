@@ -57,12 +57,15 @@ def _run(
 ) -> None:
     from attnflow.errors import IncompleteRun, Interrupted
     from attnflow.simulate import simulate
+    from attnflow.simulate.trajectory import require_replaceable
     from attnflow.spec import default_spec, read_spec
 
     for path, suffixes in ((out, {".png", ".pdf", ".svg"}), (gif, {".gif"})):
         check_output(path, suffixes)
     check_output(json_file)
-    check_place(store)
+    if store is not None:
+        check_place(store)
+        require_replaceable(store)
     wanted = default_spec() if spec is None else read_spec(spec)
     planned = wanted.build()
     code = 0
@@ -99,15 +102,16 @@ def _tell(
 
     report = summarise(trajectory)
     _print_report(report, title)
-    overview(trajectory, report, title=title, path=out)
-    written = [out]
-    if gif is not None:
-        written.append(animate(trajectory, report, path=gif))
+    written = []
     if store is not None:
         written.append(trajectory.save(store))
     if json_file is not None:
         write_whole(json_file, json.dumps(report.to_json(), indent=1) + "\n")
         written.append(json_file)
+    overview(trajectory, report, title=title, path=out)
+    written.append(out)
+    if gif is not None:
+        written.append(animate(trajectory, report, path=gif))
     for path in written:
         console.print(f"wrote {bold(path)}", soft_wrap=True)
 

@@ -97,10 +97,12 @@ def _search(
 ) -> None:
     from attnflow.errors import InputError
     from attnflow.files import only_one
+    from attnflow.randomness import as_key
     from attnflow.theory.search import find
 
     question = find(id)
     limit = parse_budget(budget)
+    as_key(seed, None)
     check_output(json_file)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: give a folder for the record and the specs.")

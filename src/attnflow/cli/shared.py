@@ -19,6 +19,9 @@ from rich.console import Console
 from rich.markup import escape
 
 console = Console(highlight=False)
+aside = Console(highlight=False, stderr=True)
+"""Where a command says why it ended."""
+
 STOPPED = (130, 143)
 """Exit codes of a command that was stopped, by Ctrl-C and by SIGTERM."""
 
@@ -41,11 +44,13 @@ def check_output(path: Path | None, suffixes: set[str] | None = None) -> None:
 def check_place(path: Path | None) -> None:
     """Refuse a file or folder that could not be made where it should be."""
     from attnflow.errors import InputError
+    from attnflow.files import require_writable
 
     if path is None:
         return
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: there is no folder {path.absolute().parent}.")
+    require_writable(path)
 
 
 def bold(path: Any) -> str:
@@ -76,13 +81,13 @@ class Guard:
             signal.signal(number, handler)
         sys.unraisablehook = self.hook
         if isinstance(error, KeyboardInterrupt):
-            console.print("[bold red]stopped[/]; what was finished is kept.")
+            _say("[bold red]stopped[/]; what was finished is kept.")
             raise typer.Exit(stop_code()) from None
         if isinstance(error, OSError) and error.strerror and error.errno != errno.EPIPE:
-            error = InputError(f"{error.filename}: {error.strerror}.")
+            named = "" if error.filename is None else f"{error.filename}: "
+            error = InputError(f"{named}{error.strerror}.")
         if isinstance(error, InputError):
-            console.print("[bold red]error:[/]", end=" ")
-            console.print(str(error), markup=False, soft_wrap=True)
+            _say(f"[bold red]error:[/] {escape(str(error))}")
             raise typer.Exit(2) from None
 
     def _ignored(self, unraisable: Any) -> None:
@@ -91,6 +96,11 @@ class Guard:
             threading.Timer(0.05, _again, _came[-1:]).start()
         else:
             self.hook(unraisable)
+
+
+def _say(words: str) -> None:
+    with suppress(OSError):  # nobody may be there to hear it
+        aside.print(words, soft_wrap=True)
 
 
 def _again(number: Any) -> None:

@@ -118,11 +118,10 @@ class Trajectory(eqx.Module):
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a Zarr store that `Trajectory.load` and `xarray.open_zarr` read.
 
-        The store appears at `path` only when it is complete; an existing one is replaced.
+        The store appears at `path` only when it is complete; that of another run is replaced.
         """
         path = Path(path)
-        if path.exists() and not _is_store(path):
-            raise InputError(f"{path} exists and is no Zarr store: choose another path.")
+        require_replaceable(path)
         data = self.to_xarray()
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as place:
@@ -136,7 +135,7 @@ class Trajectory(eqx.Module):
         restore(path)
         if not path.exists():
             raise InputError(f"there is no store at {path}.")
-        if not _is_store(path):
+        if not (path / "zarr.json").exists():
             raise InputError(f"{path} is no Zarr store: it has no zarr.json.")
         data = open_dataset(path, whole=True)
         if data.attrs.get("format") != FORMAT:
@@ -189,8 +188,15 @@ def _is_states(xs: Any, final: Any, ts: Any) -> bool:
     return getattr(xs, "shape", None) == expected
 
 
-def _is_store(path: Path) -> bool:
+def require_replaceable(path: Path) -> None:
+    """Refuse a path at which something is that is no store of a run."""
+    if path.exists() and _format(path) != FORMAT:
+        raise InputError(f"{path} exists and is no store of a run: choose another path.")
+
+
+def _format(path: Path) -> Any:
+    """What a Zarr store says that it is, if it is one."""
     try:
-        return isinstance(read_json(path / "zarr.json"), dict)
-    except InputError:
-        return False
+        return read_json(path / "zarr.json")["attributes"]["format"]
+    except (InputError, KeyError, TypeError):
+        return None

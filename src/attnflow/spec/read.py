@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from attnflow.errors import InputError, unknown
-from attnflow.records import require_shallow
+from attnflow.records import require_modest
 from attnflow.spec.model import RunSpec, Times
 from attnflow.spec.sweep import KINDS, Range, SweepSpec
 
@@ -30,19 +30,21 @@ def read_sweep(path: str | os.PathLike[str]) -> SweepSpec:
 
 def _read(path: Path, model: type[Spec]) -> Spec:
     try:
-        if path.stat().st_size > LARGEST:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
             raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, which no spec is.")
-        text = path.read_text(encoding="utf-8")
+        text = data.decode("utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as text: {error}") from None
     try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also a number too long to be read
         raise InputError(f"{path}: not valid TOML: {error}") from None
     try:
-        return _parse(data, model)
+        return _parse(table, model)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -71,7 +73,7 @@ def parse_sweep(data: dict[str, Any]) -> SweepSpec:
 
 
 def _parse(data: dict[str, Any], model: type[Spec]) -> Spec:
-    require_shallow(data, "the spec")
+    require_modest(data, "the spec")
     try:
         return model.model_validate(data)
     except ValidationError as error:

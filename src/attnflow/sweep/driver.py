@@ -90,7 +90,7 @@ def run(
         require_positive(patience, "patience")
     place = prepare(as_spec(spec), Path(store))
     with place.writing():
-        done = {block.number for block in place.done()}
+        done = {block.number for block in place.done() if place.is_sound(block)}
         tally = Tally(place.grid.cells, sum(place.grid[number].size for number in done))
         tell(tally)
         missing = [number for number in range(len(place.grid)) if number not in done]

@@ -55,12 +55,14 @@ class Inspection:
         counts, runs = values[UNFINISHED], self.grid.spec.realisations
         if ((counts < 0) | (counts > runs)).any():
             return f"it counts {counts.min()} to {counts.max()} unfinished runs of {runs}"
-        for name in self.grid.spec.keep:
+        for name, keep in self.grid.spec.keep.items():
             if (values.get(f"{name}_error", np.zeros(1)) < 0).any():
                 return f"{name} has a negative standard error"
             quantiles = values.get(f"{name}_quantiles")
-            if quantiles is not None and (np.diff(quantiles, axis=axes) < 0).any():
-                return f"{name} has quantiles that decrease"
+            if quantiles is not None:
+                rising = np.take(quantiles, np.argsort(keep.quantiles), axis=axes)
+                if (np.diff(rising, axis=axes) < 0).any():
+                    return f"{name} has quantiles that decrease"
         return None
 
     def _doubtful(self, number: int, values: dict[str, np.ndarray]) -> str | None:

@@ -1,19 +1,21 @@
 """The Zarr store of a sweep: labelled arrays, written block by block, each block once.
 
-A block is done when its record is there, which is written last and atomically. It has the size of
-every chunk file, so that a file that was cut short later is found. Whoever writes holds a lock,
-which the system takes back when the process dies.
+A block is done when its record is there, which is written last and atomically. It has the size and
+the checksum of every chunk file, so that a file that was cut short or changed later is found.
+Whoever writes holds a lock, which the system takes back when the process dies.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -49,8 +51,11 @@ class Store:
     @classmethod
     def open(cls, path: Path) -> Store:
         """A store that exists."""
+        if not (path / "zarr.json").is_file():
+            raise InputError(f"{path} is not the store of a sweep.")
+        described = read_json(path / "zarr.json")
         try:
-            attributes = read_json(path / "zarr.json")["attributes"]
+            attributes = described["attributes"]
             ours = attributes["format"] == FORMAT
             spec = parse_sweep(json.loads(attributes["spec"])) if ours else None
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -127,8 +132,9 @@ class Store:
         try:
             for name, value in values.items():
                 self._arrays[name][block.region] = value
-            sizes = {name: self._chunk(name, block).stat().st_size for name in values}
-            write_whole(self._record(block), json.dumps(sizes))
+            chunks = {name: self._chunk(name, block).read_bytes() for name in values}
+            marks = {name: (len(chunk), crc32(chunk)) for name, chunk in chunks.items()}
+            write_whole(self._record(block), json.dumps(marks))
             self._failure(block).unlink(missing_ok=True)
         except (OSError, InputError) as error:
             why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror
@@ -142,22 +148,29 @@ class Store:
         write_whole(self._failure(block), json.dumps(asdict(failure)))
 
     def done(self) -> Iterator[Block]:
-        """The blocks that are complete; damaged ones are not."""
-        numbers = sorted(int(file.stem) for file in self._records() if file.stem.isdecimal())
+        """The blocks that are complete; those with a chunk that was cut short are not."""
+        numbers = sorted(int(file.stem) for file in self._records())
         blocks = (self.grid[number] for number in numbers if number < len(self.grid))
         return (block for block in blocks if self.is_done(block))
 
     def is_done(self, block: Block) -> bool:
         """Whether a block has its record and all of its chunks."""
-        return self._sizes(block).keys() == self._arrays.keys()
+        return self._agrees(block, lambda path, mark: path.stat().st_size == mark[0])
 
-    def _sizes(self, block: Block) -> dict[str, int]:
-        """The sizes of the chunks of a block that are as its record says."""
+    def is_sound(self, block: Block) -> bool:
+        """Whether the chunks of a block have the very bytes that were written: all are read."""
+        return self._agrees(block, lambda path, mark: crc32(path.read_bytes()) == mark[1])
+
+    def _agrees(self, block: Block, agree: Callable[[Path, list[int]], bool]) -> bool:
+        """Whether every chunk of a block agrees with what its record says of it."""
+        kept = self._arrays.keys()
         try:
-            sizes = read_json(self._record(block))
-            return {k: v for k, v in sizes.items() if self._chunk(k, block).stat().st_size == v}
-        except (OSError, ValueError, AttributeError, KeyError):
-            return {}
+            marks = read_json(self._record(block))
+            return marks.keys() == kept and all(
+                agree(self._chunk(name, block), mark) for name, mark in marks.items()
+            )
+        except (OSError, ValueError, AttributeError, LookupError, TypeError):
+            return False
 
     def failures(self) -> list[dict[str, Any]]:
         """What is known of blocks that could not be computed."""
@@ -175,7 +188,8 @@ class Store:
         return sorted(file.stat().st_mtime for file in self._records())
 
     def _records(self) -> Iterator[Path]:
-        return (self.path / RECORDS).glob("[0-9]*.json")
+        found = (self.path / RECORDS).glob("[0-9]*.json")
+        return (file for file in found if re.fullmatch("0|[1-9][0-9]*", file.stem))
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -26,6 +26,6 @@ def look_up(what: str, name: str, rows: Iterable[Row]) -> Row:
     """The row of an id or of an alias, in any case; an unknown one gets the nearest name."""
     names = {alias: row for row in rows for alias in (row.id, *row.aliases)}
     folded = {alias.lower(): row for alias, row in names.items()}
-    if name.lower() not in folded:
+    if str(name).lower() not in folded:
         raise unknown(what, name, names)
-    return folded[name.lower()]
+    return folded[str(name).lower()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from attnflow.randomness import as_key
 from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
 from attnflow.theory.checks.consensus import (
     AnyBeta,
@@ -102,6 +103,7 @@ def check(
     ('holds', ['max |<x_i,x_j> − γ_β|'])
     """
     row = find(id)
+    as_key(seed, None)
     begin = time.perf_counter()
     trials = list(row.trials(seed))
     draws: list[Draw] = []

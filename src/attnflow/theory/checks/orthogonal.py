@@ -180,7 +180,7 @@ class Symmetries(Check):
     def trials(self, seed: int) -> Iterator[Trial]:
         """A start, its permutation and its rotation."""
         x = np.asarray(initial.sphere(TOKENS, 3, seed=seed, batch=(2,)))
-        order = np.random.default_rng(seed).permutation(TOKENS)
+        order = np.random.default_rng(seed % 2**64).permutation(TOKENS)
         O = np.asarray(initial.orthogonal(3, 3, seed=seed))
         starts = np.stack([x, x[:, order], x @ O, x[:, order] @ O])
         for system in (SA(3.0), USA(1.0)):

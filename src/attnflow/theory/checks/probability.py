@@ -70,7 +70,7 @@ class Ginibre(Check):
 
     def trials(self, seed: int) -> Iterator[Trial]:
         """Matrices with Gaussian entries."""
-        draw = np.random.default_rng(seed).normal(size=(self.count, 128, 128))
+        draw = np.random.default_rng(seed % 2**64).normal(size=(self.count, 128, 128))
         yield Trial({"d": 128, "draws": self.count, "seed": seed}, data=draw)
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
