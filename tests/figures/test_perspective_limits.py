@@ -40,6 +40,12 @@ def test_few_states_of_a_model_are_all_shown(monkeypatch):
     assert fig1.layers_shown(model) == (0, model.layers // 2, model.layers)
 
 
+def test_angles_through_harmonics_move_as_without():
+    x = af.initial.angles(64, seed=0)
+    moved = noise.HarmonicSA(4.0).velocity(0.0, x)
+    np.testing.assert_allclose(moved, af.AngularSA(4.0).velocity(0.0, x), atol=1e-13)
+
+
 def test_without_its_noise_the_figure_of_noise_does_not_hold(monkeypatch):
     monkeypatch.setattr(noise, "Noisy", lambda system, sigma: af.Noisy(system, 0.0 * sigma))
     assert not noise.RECIPE.make("quick").holds
