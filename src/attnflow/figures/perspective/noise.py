@@ -45,7 +45,7 @@ class HarmonicSA(AngularSA):
 
 
 def _make(size: Size) -> Picture:
-    n, end = sized(size, 256, 2048), sized(size, 60.0, 120.0)
+    n, end = sized(size, 256, 1024), sized(size, 60.0, 100.0)
     betas = sized(size, np.linspace(0.5, 7.5, 5), np.linspace(0.5, 8.0, 16))
     sigmas = np.linspace(LEAST, MOST, sized(size, 8, 24))
     tokens = orders(n, end, betas, sigmas)
