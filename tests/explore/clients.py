@@ -46,8 +46,12 @@ class Page:
         self.values = {}
         self.said = []
         self._keep(self._get("/_dash-layout"))
-        self.callbacks = [
-            row for row in self._get("/_dash-dependencies") if row["clientside_function"] is None
+        rows = self._get("/_dash-dependencies")
+        self.callbacks = [row for row in rows if row["clientside_function"] is None]
+        self.parts = [
+            row["inputs"][0]["id"].removesuffix("-news")
+            for row in rows
+            if (row["clientside_function"] or {}).get("function_name") == "news"
         ]
         self.change({"place.pathname": path, "place.search": search})
 
@@ -98,6 +102,22 @@ class Page:
             changed = [name for name in inputs if name in changes]
             if changed and all(self._there(one) for one in (*row["inputs"], *row["state"])):
                 self.change(self._call(row, changed))
+        for part in self.parts:
+            if {f"{part}-news.data", f"{part}-job.data"} & set(changes):
+                self.change(self._heard(part))
+
+    def _heard(self, part):
+        """What `news` of explore.js does."""
+        job, news = (self.values.get(f"{part}-{name}.data") for name in ("job", "news"))
+        if not job or not news or news["job"] != job:
+            return {f"{part}-clock.disabled": not job}
+        heard = {
+            f"{part}-message.children": news["said"],
+            f"{part}-progress.value": news["part"],
+            f"{part}-progress.className": "hidden" if news["over"] else "",
+            f"{part}-clock.disabled": news["over"],
+        }
+        return heard | ({f"{part}-ready.data": news["ready"]} if news["ready"] else {})
 
     def _there(self, one):
         return any(name.startswith(f"{one['id']}.") for name in self.values)
@@ -124,7 +144,8 @@ class Page:
             }
         )
         given = {}
-        for id_, properties in answer.get("response", {}).items():
+        said = [*answer.get("response", {}).items(), *answer.get("sideUpdate", {}).items()]
+        for id_, properties in said:
             for name, value in properties.items():
                 given[f"{id_}.{name.split('@')[0]}"] = value
                 self._keep(value)

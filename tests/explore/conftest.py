@@ -5,11 +5,16 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from werkzeug.serving import make_server
 
 from attnflow import sweep
+from attnflow.explore import create_app
+from attnflow.explore.jobs import Jobs
 from checkpoints import HERE, minilm
 from small_sweep import spec
 
@@ -53,6 +58,18 @@ def server(offered, tmp_path_factory):
         process.terminate()
         process.wait(30)
     assert "Traceback" not in log.read_text()
+
+
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory):
+    """The page served from this process, so that a test can change what is behind it."""
+    jobs = Jobs()
+    app = create_app(tmp_path_factory.mktemp("inside"), jobs)
+    served = make_server("127.0.0.1", 0, app.server, threaded=True)
+    threading.Thread(target=served.serve_forever, daemon=True).start()
+    yield SimpleNamespace(address=f"http://127.0.0.1:{served.server_port}", jobs=jobs)
+    served.shutdown()
+    jobs.close()
 
 
 @pytest.fixture(scope="session")

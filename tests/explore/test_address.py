@@ -95,9 +95,9 @@ def test_what_is_wrong_and_why(fields, said):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("n", "n: nothing is there that can be used: type a number from 1 to 2,000."),
-        ("t", "t: nothing is there that can be used: type a number above 0 below 100."),
-        ("kind", "kind: nothing is there that can be used."),
+        ("n", "n: empty, or no whole number from 1 to 2,000."),
+        ("t", "t: empty, or no number above 0 below 100."),
+        ("kind", "kind: empty."),
     ],
 )
 def test_an_empty_field_is_not_its_default(name, said):

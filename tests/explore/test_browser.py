@@ -106,6 +106,60 @@ def test_a_new_beta_runs_at_once_and_its_link_restores_it(visit):
     assert again.input_value("#flow-number") == "9"
 
 
+def test_the_way_back_shows_the_views_that_were_there(visit):
+    page = visit(SMALL)
+    settled(page, "flow", "24 tokens")
+    fill(page, "flow-n", 12)
+    page.click("#flow-run")
+    settled(page, "flow", "12 tokens")
+    page.go_back()
+    page.wait_for_function("document.getElementById('flow-n').value === '24'")
+    settled(page, "flow", "24 tokens")
+    assert page.url.endswith(SMALL)
+    page.go_forward()
+    settled(page, "flow", "12 tokens")
+    assert page.input_value("#flow-n") == "12"
+    page.click("a.to-part >> text=Theorems")
+    page.wait_for_selector("#theorem-run")
+    page.click("a.to-part >> text=Flow")
+    settled(page, "flow", "12 tokens")
+
+
+def test_news_of_another_run_does_not_stop_the_clock(visit):
+    """As a late answer would bring it."""
+    page = visit("/?n=500&d=3&until=20.0")
+    page.wait_for_selector("#flow-progress:not(.hidden)")
+    late = {"job": "another", "said": "late", "part": "1", "over": True, "ready": "another"}
+    page.evaluate("late => window.dash_clientside.set_props('flow-news', { data: late })", late)
+    settled(page, "flow", "500 tokens")
+    drawn(page, "flow-tokens")
+
+
+def test_a_new_beta_while_others_run_is_what_is_shown_in_the_end(visit):
+    page = visit("/?n=100&d=3&until=10.0")
+    page.wait_for_selector("#flow-run")
+    for k, beta in enumerate((1, 2, 3, 5, 7)):
+        fill(page, "flow-number", beta)
+        page.wait_for_timeout(150 * (k + 1))
+    fill(page, "flow-n", 30)
+    page.click("#flow-run")
+    settled(page, "flow", "30 tokens")
+    assert (query(page)["number"], query(page)["n"]) == ("7.0", "30")
+
+
+def test_the_speed_counts_while_it_plays(visit):
+    page = visit("/?n=6&d=2&until=4.0", motion="no-preference")
+    settled(page, "flow", "became")
+    choose(page, "flow-speed", "½×")
+    page.wait_for_function("document.getElementById('flow-play').innerText === 'Play'")
+    begun = page.evaluate("performance.now()")
+    page.click("#flow-play")
+    page.wait_for_timeout(500)
+    choose(page, "flow-speed", "4×")
+    page.wait_for_function("document.getElementById('flow-play').innerText === 'Play'")
+    assert page.evaluate("performance.now()") - begun < 80 * 160
+
+
 def test_choosing_a_system_shows_its_equation_and_names_its_number(visit):
     page = visit(SMALL)
     choose(page, "flow-system", "Kuramoto")
@@ -114,17 +168,23 @@ def test_choosing_a_system_shows_its_equation_and_names_its_number(visit):
     settled(page, "flow", "200 tokens")
     assert query(page)["system"] == "Kuramoto"
     page.wait_for_selector("#box-flow-attention.hidden", state="attached")
+    assert page.inner_text("#caption-flow-energy") == "Order parameter r along time"
+    for name in ("d", "scores", "values", "heads"):
+        assert not page.is_visible(f"#row-flow-{name}")
+    choose(page, "flow-system", "SA")
+    page.wait_for_selector("#row-flow-d")
+    assert page.is_visible("#row-flow-scores")
 
 
 @pytest.mark.parametrize(
     ("address", "said"),
     [
         ("/?system=SB", "SB"),
-        ("/?n=5000", "n: input should be less than or equal to 2000"),
+        ("/?n=5000", "Tokens n: input should be less than or equal to 2000"),
         ("/?n=2000&d=64", "at most 2,000,000 are kept here"),
         ("/?values=typed&d=2&values_typed=__import__('os')", "only numbers can be typed here"),
         ("/?values=typed&d=2&values_typed=1 2 3", "must have 2 rows of 2 numbers"),
-        ("/phase?least=5&most=1", "must be above least"),
+        ("/phase?least=5&most=1", "must be above β from"),
         ("/phase?store=../../etc", "is not inside the folder"),
         ("/theorems?id=T9.9", "T9.9"),
         ("/model?folder=../..", "is not inside the folder"),
@@ -138,7 +198,7 @@ def test_bad_input_is_told(visit, address, said):
 
 
 def test_long_work_shows_progress_and_can_be_cancelled(visit):
-    page = visit("/?n=2000&d=3&until=100000.0&method=fixed")
+    page = visit("/?n=2000&d=3&until=5000.0&method=fixed")
     page.wait_for_selector("#flow-progress:not(.hidden)")
     page.wait_for_function("document.getElementById('flow-progress').value > 0")
     page.click("#flow-cancel")
@@ -204,12 +264,30 @@ def test_everything_that_one_can_use_has_a_name(visit, view):
     settled(page, PARTS[view], VIEWS[view][1])
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("input, textarea, button, a, summary, [role]")]
-            .filter((e) => !(e.labels?.length || e.ariaLabel || e.innerText?.trim()))
+            .filter((e) => !(e.labels?.length || e.ariaLabel || e.innerText?.trim()
+                             || e.ariaLabelledByElements?.some((by) => by.innerText.trim())))
             .filter((e) => e.offsetParent && !e.closest(".modebar"))
             .filter((e) => e.tabIndex >= 0 && e.getAttribute("aria-hidden") !== "true")
             .map((e) => e.outerHTML.slice(0, 200))"""
     )
     assert nameless == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_list_is_read_with_its_label(visit, view):
+    page = visit(VIEWS[view][0])
+    page.wait_for_selector(".dash-dropdown")
+    for box in page.locator(".dash-dropdown").all():
+        label = page.inner_text(f"#label-{box.get_attribute('id')}")
+        named = page.get_by_role("button", name=f"{label} ", include_hidden=True)
+        assert box.get_attribute("id") in [one.get_attribute("id") for one in named.all()]
+        target = box.locator("xpath=..").locator(".dash-dropdown-focus-target")
+        assert target.get_attribute("aria-hidden") is None
+        assert target.get_attribute("aria-labelledby").startswith(
+            f"label-{box.get_attribute('id')}"
+        )
+    assert page.locator("h1").count() == 1
+    assert page.get_attribute("html", "lang") == "en"
 
 
 def test_by_keyboard_alone(visit):

@@ -74,11 +74,11 @@ def test_every_part_shows(server):
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"n": 5000}, "n: input should be less than or equal to 2000"),
-        ({"n": None}, "n: nothing is there that can be used: type a number from 1 to 2,000."),
-        ({"n": 2000, "d": 60}, "n: 2000 tokens in R^60"),
+        ({"n": 5000}, "Tokens n: input should be less than or equal to 2000"),
+        ({"n": None}, "Tokens n: empty, or no whole number from 1 to 2,000."),
+        ({"n": 2000, "d": 60}, "Tokens n: 2000 tokens in R^60"),
         ({"values": "typed", "values_typed": "1 0; 0 x"}, "V: only numbers can be typed here"),
-        ({"until": -1}, "until: input should be greater than 0"),
+        ({"until": -1}, "Until t: input should be greater than 0"),
     ],
 )
 def test_a_run_that_is_refused(server, fields, said):
@@ -93,7 +93,7 @@ def test_others_runs_are_not_seen(server):
     mine, other = Page(server.address), Page(server.address)
     mine.fill("flow", n=5, until=1.0)
     mine.press("flow-run")
-    other.change({"flow-job.data": mine.values["flow-job.data"], "flow-clock.disabled": False})
+    other.change({"flow-job.data": mine.values["flow-job.data"]})
     other.tick()
     assert "no longer kept" in other.message()
     assert other.values.get("flow-ready.data") is None

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from attnflow.errors import InputError
 from attnflow.explore import limits
-from attnflow.explore.form import FAMILIES, METHODS, RANDOM, STARTS, Form, typed_matrix
+from attnflow.explore.form import FAMILIES, METHODS, RANDOM, STARTS, Form, typed_matrix, unused
 from attnflow.explore.frames import run_flow
-from attnflow.explore.presets import PRESETS, is_map
+from attnflow.explore.presets import PRESETS, is_map, takes_matrices
 from attnflow.spec import RunSpec, toml_of
 from attnflow.systems import SYSTEMS
 
@@ -26,12 +26,16 @@ def forms(draw):
     layered = method == "layers" or is_map(system)
     moments = limits.LAYERS + 1 if layered else limits.FRAMES
     d = draw(st.integers(1, limits.DIMENSIONS))
-    families = draw(st.tuples(*2 * [st.sampled_from(FAMILIES)]))
-    until = st.floats(1, limits.LAYERS) if layered else st.floats(1e-3, limits.TIME)
+    known = FAMILIES if takes_matrices(system) else ("identity",)
+    families = draw(st.tuples(*2 * [st.sampled_from(known)]))
+    noise = draw(st.floats(0, limits.NOISE))
+    fixed = method == "fixed" or noise > 0 or system == "CBO"
+    latest = limits.STEP * limits.STEPS if fixed else limits.TIME
+    until = st.floats(1, limits.LAYERS) if layered else st.floats(1e-3, latest)
     return Form(
         system=system,
         method=method,
-        number=draw(NUMBERS),
+        number=draw(st.floats(-1e4, 1e4)),
         d=d,
         n=draw(st.integers(1, min(limits.TOKENS, limits.NUMBERS // (d * moments)))),
         until=draw(until),
@@ -41,7 +45,7 @@ def forms(draw):
         scores_typed=draw(WORDS),
         values_typed=draw(WORDS),
         start=draw(st.sampled_from((*STARTS, "angles", "ellipsoid"))),
-        noise=draw(st.floats(0, limits.NOISE)),
+        noise=noise,
         seed=draw(st.integers(0, 2**31 - 1)),
     )
 
@@ -112,31 +116,48 @@ def test_a_spec_runs_to_the_same_numbers():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"n": 0}, "n: input should be greater than or equal to 1"),
-        ({"n": 2001}, "n: input should be less than or equal to 2000"),
-        ({"d": 65}, "d: input should be less than or equal to 64"),
-        ({"heads": 17}, "heads: input should be less than or equal to 16"),
-        ({"heads": 4, "values": "minus identity"}, "heads: 4 equal heads are one with 4 times"),
-        ({"until": 0}, "until: input should be greater than 0"),
-        ({"until": 2e6}, "until: input should be less than or equal to 1000000"),
-        ({"number": float("nan")}, "number: input should be a finite number"),
-        ({"number": float("inf")}, "number: input should be a finite number"),
-        ({"noise": -1}, "noise: input should be greater than or equal to 0"),
-        ({"noise": 11}, "noise: input should be less than or equal to 10"),
-        ({"seed": -1}, "seed: input should be greater than or equal to 0"),
-        ({"seed": 2**31}, "seed: input should be less than 2147483648"),
-        ({"n": 2.5}, "n: input should be a valid integer"),
-        ({"n": None}, "n: nothing is there that can be used: type a number from 1 to 2,000."),
-        ({"system": "S A"}, "system: unknown system 'S A'"),
-        ({"system": "Noisy"}, "system: unknown system 'Noisy'"),
-        ({"scores": "uniform"}, "scores: input should be 'identity'"),
-        ({"start": "nowhere"}, "start: input should be 'sphere'"),
-        ({"method": "guess"}, "method: input should be 'adaptive'"),
-        ({"scores_typed": "1" * 20_001}, "scores_typed: string should have at most 20000"),
-        ({"method": "layers", "until": 401}, "until: at most 400 layers are run here"),
-        ({"system": "Vicsek", "until": 0.5}, "until: layers are counted by whole numbers"),
-        ({"n": 2000, "d": 64}, "n: 2000 tokens in R^64 at 81 moments are 10,368,000 numbers"),
-        ({"n": 2000, "d": 3, "method": "layers", "until": 400}, "n: 2000 tokens in R^3 at 401"),
+        ({"n": 0}, "Tokens n: input should be greater than or equal to 1"),
+        ({"n": 2001}, "Tokens n: input should be less than or equal to 2000"),
+        ({"d": 65}, "Dimension d: input should be less than or equal to 64"),
+        ({"heads": 17}, "Heads: input should be less than or equal to 16"),
+        ({"heads": 4, "values": "minus identity"}, "Heads: 4 equal heads are one with 4 times"),
+        ({"until": 0}, "Until t: input should be greater than 0"),
+        ({"until": 2e6}, "Until t: input should be less than or equal to 1000000"),
+        ({"number": float("nan")}, "β: input should be a finite number"),
+        ({"number": float("inf")}, "β: input should be a finite number"),
+        ({"noise": -1}, "Noise σ: input should be greater than or equal to 0"),
+        ({"noise": 11}, "Noise σ: input should be less than or equal to 10"),
+        ({"seed": -1}, "Seed: input should be greater than or equal to 0"),
+        ({"seed": 2**31}, "Seed: input should be less than 2147483648"),
+        ({"n": 2.5}, "Tokens n: input should be a valid integer"),
+        ({"n": None}, "Tokens n: empty, or no whole number from 1 to 2,000."),
+        ({"number": None}, "β: empty, or no number from −10,000 to 10,000."),
+        ({"number": None, "system": "Krause"}, "Radius: empty"),
+        ({"until": None}, "Until t: empty, or no number above 0 to 1,000,000."),
+        ({"system": "Kuramoto", "values": "goe"}, "V: Kuramoto has no matrices to choose"),
+        ({"system": "CBO", "scores": "typed"}, "QᵀK: CBO has no matrices to choose"),
+        ({"system": "ResNet", "heads": 2}, "Heads: ResNet has no matrices to choose"),
+        ({"method": "fixed", "until": 5001}, "Until t: fixed steps, which noise needs too"),
+        ({"noise": 0.1, "until": 5001}, "Until t: fixed steps, which noise needs too"),
+        ({"system": "S A"}, "System: unknown system 'S A'"),
+        ({"system": "Noisy"}, "System: unknown system 'Noisy'"),
+        ({"scores": "uniform"}, "QᵀK: input should be 'identity'"),
+        ({"start": "nowhere"}, "Start: input should be 'sphere'"),
+        ({"method": "guess"}, "Method: input should be 'adaptive'"),
+        (
+            {"scores_typed": "1" * 20_001},
+            "QᵀK, typed: rows of numbers: string should have at most 20000",
+        ),
+        ({"method": "layers", "until": 401}, "Until t: at most 400 layers are run here"),
+        ({"system": "Vicsek", "until": 0.5}, "Until t: layers are counted by whole numbers"),
+        (
+            {"n": 2000, "d": 64},
+            "Tokens n: 2000 tokens in R^64 at 81 moments are 10,368,000 numbers",
+        ),
+        (
+            {"n": 2000, "d": 3, "method": "layers", "until": 400},
+            "Tokens n: 2000 tokens in R^3 at 401",
+        ),
     ],
 )
 def test_what_is_refused_and_why(fields, said):
@@ -194,5 +215,41 @@ def test_a_typed_matrix_is_what_runs():
     system = form.build().build().system
     np.testing.assert_array_equal(system.heads.V, [[0, 1], [-1, 0]])
     np.testing.assert_array_equal(system.heads.K, [[2, 0], [0, 3]])
-    with pytest.raises(InputError, match="K: must have 2 rows"):
+    with pytest.raises(InputError, match="QᵀK: must have 2 rows"):
         form.model_copy(update={"scores_typed": "2"}).build()
+
+
+def test_a_typed_minus_may_be_the_printed_one():
+    assert typed_matrix("−1 0; 0 1e−3", 2, "V") == [[-1.0, 0.0], [0.0, 1e-3]]
+
+
+@pytest.mark.parametrize("start", ["circle", "angles"])
+def test_a_start_that_settles_d_settles_it_for_matrices_too(start):
+    width = {"circle": 2, "angles": 1}[start]
+    rows = "; ".join(["1 0"[: 2 * width - 1]] * width)
+    form = Form.read({"start": start, "d": 3, "n": 5, "values": "typed", "values_typed": rows})
+    assert len(form.spec()["system"]["V"]) == width
+    assert "d" in unused("SA", start)
+
+
+@pytest.mark.parametrize("until", [1.0, 12.0, 100.0, 4000.0])
+@pytest.mark.parametrize("how", [{"method": "fixed"}, {"noise": 0.3}])
+def test_a_fixed_step_is_short_and_fits_between_the_moments(until, how):
+    dt = Form.read({"until": until, **how}).spec()["method"]["dt"]
+    assert dt <= limits.STEP
+    steps = until / (limits.FRAMES - 1) / dt
+    assert steps == pytest.approx(round(steps))
+    assert steps >= 8
+
+
+def test_fields_are_hidden_where_they_say_nothing():
+    assert unused("SA", "sphere") == set()
+    assert unused("Aggregation", "cube") == {"number", "scores", "values", "heads"}
+    assert sum("heads" in unused(name, PRESETS[name].start) for name in PRESETS) == 12
+
+
+def test_aggregation_goes_on_after_collisions():
+    form = Form.preset("Aggregation")
+    frames = run_flow(form.build(), lambda part: None)
+    assert frames.ended == ""
+    assert frames.report.times[-1] == form.until

@@ -6,8 +6,12 @@ import json
 import numpy as np
 import pytest
 
+from attnflow.errors import IncompleteRun
+from attnflow.explore import flow
+from attnflow.explore import frames as module
 from attnflow.explore.form import Form
-from attnflow.explore.frames import BINS, run_flow, to_page
+from attnflow.explore.frames import BINS, look_at, run_flow, to_page
+from attnflow.explore.pictures import CAPTIONS, captions, tokens_figure
 
 BETA = 3.0
 
@@ -102,3 +106,74 @@ def test_the_end_of_a_run_that_is_no_longer_wanted():
 
     with pytest.raises(KeyboardInterrupt):
         run_flow(Form(n=10, d=3, number=BETA, until=4.0).build(), tell)
+
+
+def test_a_run_that_could_not_go_on_is_shown_as_far_as_it_came(monkeypatch):
+    def simulate(system, x0, ts, **_):
+        reached = real(system, x0, ts[:10])
+        raise IncompleteRun(
+            "Adaptive reached t = 0.45 of 4: the steps collapsed. Use Fixed(dt). What was reached "
+            "is in this error's .trajectory.",
+            time=0.45,
+            trajectory=reached,
+        )
+
+    real = module.simulate
+    monkeypatch.setattr(module, "simulate", simulate)
+    frames = run_flow(Form(n=10, d=3, until=4.0).build(), lambda part: None)
+    assert len(frames.seen) == 10
+    assert flow._told(frames).endswith(
+        "Adaptive reached t = 0.45 of 4: the steps collapsed. Choose the method fixed or "
+        "coarsening, or an earlier t."
+    )
+
+
+def test_looking_at_a_run_ends_when_it_is_no_longer_wanted(frames, monkeypatch):
+    """Between any two steps, each of which may compile for a while."""
+    done = []
+    for name in ("summarise", "_attention", "_overlaps", "_limit"):
+        step = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, name=name, step=step: (done.append(name), step(*given))[1]
+        )
+
+    def tell(part):
+        if len(done) == wanted:
+            raise KeyboardInterrupt
+
+    for wanted in (1, 2, 3):
+        done.clear()
+        with pytest.raises(KeyboardInterrupt):
+            look_at(frames.trajectory, tell)
+        assert len(done) == wanted
+
+
+def captioned(**fields):
+    run = run_flow(Form.read({"until": 1.0, **fields}).build(), lambda part: None)
+    return dict(zip(CAPTIONS, captions(run), strict=True)), run
+
+
+def test_captions_say_what_is_shown():
+    said, run = captioned(n=70, d=2, values="goe", heads=2)
+    assert said["attention"] == (
+        "Attention, 64 of 70 tokens in the order of their clusters, mean of all heads"
+    )
+    assert said["energy"] == "Energy along time"
+    assert "70 tokens, 3 steps with Adaptive;" in flow._told(run)
+    said, run = captioned(system="CircleCoupling", start="angles", n=5, number=1.0, noise=0.1)
+    assert said["energy"] == "Order parameter r along time"
+    assert "steps with Fixed, dt = 0.00156;" in flow._told(run)
+    assert "Attention" not in flow._told(run)
+
+
+def test_it_is_said_that_attention_of_many_tokens_is_not_shown(monkeypatch, frames):
+    assert "Attention" not in flow._told(frames)
+    monkeypatch.setattr(flow, "ATTENDED", 9)
+    assert flow._told(frames).endswith("Attention is shown for 9 tokens at most.")
+
+
+@pytest.mark.parametrize(("d", "room"), [(2, 42), (3, 8)])
+def test_axes_have_room_for_their_numbers(d, room):
+    form = Form.preset("PureAttention").model_copy(update={"n": 5, "d": d, "until": 1.0})
+    figure = tokens_figure(run_flow(form.build(), lambda part: None), "light")
+    assert figure.layout.margin.b == room

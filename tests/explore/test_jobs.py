@@ -8,7 +8,7 @@ import pytest
 from attnflow.errors import InputError
 from attnflow.explore import jobs as module
 from attnflow.explore import memory
-from attnflow.explore.jobs import GONE, Jobs
+from attnflow.explore.jobs import ALONE, AMONG, GONE, Jobs
 
 
 @pytest.fixture
@@ -76,10 +76,36 @@ def test_new_work_ends_the_old_of_the_same_visitor_alone(jobs):
     assert first.over.wait(20), "the old work goes on"
     assert second.begun.wait(20), "the new work waits behind the old"
     status = jobs.look("a", one)
-    assert (status.state, status.message) == ("cancelled", "another run took its place")
+    assert (status.state, status.message) == ("superseded", "another run took its place")
     assert jobs.look("b", apart).state == "running"
     second.release.set()
     assert settled(jobs, "a", two).result == "second"
+
+
+def test_what_was_asked_for_later_stands(jobs):
+    """Requests of one page may overtake each other."""
+    new = Work("new")
+    number = jobs.start("a", new, 60.0, asked=2.0)
+    old = jobs.start("a", lambda tell: "old", 60.0, asked=1.0)
+    jobs.cancel("a", asked=1.5)
+    new.release.set()
+    assert settled(jobs, "a", number).result == "new"
+    assert jobs.look("a", old).state == "superseded"
+    assert settled(jobs, "a", jobs.start("a", lambda tell: "third", 60.0, asked=3.0)).result
+
+
+def test_who_is_waited_for(jobs):
+    """Work that was ended and does not know it yet is no other visitor."""
+    deaf = [Work(deaf=True) for _ in range(2)]
+    for work in deaf:
+        jobs.start("a", work, 60.0)
+        assert work.begun.wait(20)
+    number = jobs.start("a", lambda tell: None, 60.0)
+    assert jobs.look("a", number).message == ALONE
+    other = jobs.start("b", lambda tell: None, 60.0)
+    assert jobs.look("b", other).message == AMONG
+    for work in deaf:
+        work.release.set()
 
 
 def test_many_starts_do_not_pile_up(jobs):
@@ -200,7 +226,8 @@ def test_others_work_is_not_seen(jobs):
     assert settled(jobs, "b", theirs).result == "theirs"
     for visitor, number in (("a", theirs), ("b", mine), ("c", mine), ("a", ""), ("a", "å")):
         status = jobs.look(visitor, number)
-        assert (status.state, status.result) == ("cancelled", None)
+        state = "cancelled" if visitor == "c" else "superseded"
+        assert (status.state, status.result) == (state, None)
     jobs.cancel("c")
     assert settled(jobs, "a", mine).result == "mine"
 

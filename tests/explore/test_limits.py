@@ -8,10 +8,18 @@ from attnflow.explore.form import Form
 def test_layers():
     for good in (1, 1.0, 12.5, limits.LAYERS):
         limits.check_layers(float(good))
-    with pytest.raises(InputError, match="until: at most 400 layers are run here, but it is 401"):
+    with pytest.raises(InputError, match="Until t: at most 400 layers are run here, but it is 401"):
         limits.check_layers(401.0)
-    with pytest.raises(InputError, match=r"until: layers are counted .* but it is 0.5"):
+    with pytest.raises(InputError, match=r"Until t: layers are counted .* but it is 0.5"):
         limits.check_layers(0.5)
+
+
+def test_steps():
+    limits.check_steps(limits.STEP * limits.STEPS)
+    with pytest.raises(
+        InputError, match="at most 100,000 here, so t goes to 5,000, but it is 5001"
+    ):
+        limits.check_steps(5001.0)
 
 
 def test_sizes():
@@ -19,8 +27,8 @@ def test_sizes():
     with pytest.raises(InputError) as error:
         limits.check_size(limits.NUMBERS // limits.FRAMES + 1, 1, limits.FRAMES)
     assert str(error.value) == (
-        "n: 24692 tokens in R^1 at 81 moments are 2,000,052 numbers; at most 2,000,000 are kept "
-        "here. `attnflow run` has no such limit."
+        "Tokens n: 24692 tokens in R^1 at 81 moments are 2,000,052 numbers; at most 2,000,000 "
+        "are kept here. `attnflow run` has no such limit."
     )
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from attnflow import simulate
 from attnflow.simulate import Trajectory
 from attnflow.spec import read_spec, read_sweep
-from explore.visitor import drawn, expected, fill, settled
+from explore.visitor import data, drawn, expected, fill, settled
 
 pytestmark = pytest.mark.slow
 
@@ -74,6 +74,20 @@ def test_pictures(flow):
     name, content = saved(flow, "flow-save-png")
     assert name == "attnflow-flow-tokens.png"
     assert Image.open(io.BytesIO(content)).format == "PNG"
+
+
+def test_a_picture_taken_while_it_plays_is_of_the_moment_that_is_shown(visit):
+    page = visit("/?n=6&d=2&until=6.0", motion="no-preference")
+    settled(page, "flow", "became")
+    page.wait_for_function("document.getElementById('flow-said').innerText.startsWith('t = 1')")
+    with page.expect_download():
+        page.click("#flow-save-png")
+    assert page.inner_text("#flow-play") == "Play"
+    t = float(page.inner_text("#flow-said").split(",")[0].removeprefix("t ="))
+    k = round(t / 6.0 * 80)
+    shown = data(page, "flow-tokens")
+    x = expected("/?n=6&d=2&until=6.0").xs[k]
+    np.testing.assert_allclose(np.stack([shown["x"], shown["y"]], 1), x, atol=1e-4)
 
 
 def test_a_sweep(visit, tmp_path, offered):

@@ -58,6 +58,25 @@ def test_the_hull_is_behind_tokens_of_the_cube():
     assert np.sum(np.isnan(np.asarray(sides.x, float))) == 12  # a cube has 12 edges
 
 
+@pytest.mark.parametrize(("n", "sides"), [(1, 0), (2, 1), (3, 3)])
+@pytest.mark.parametrize(("d", "kind"), [(2, "scatter"), (3, "scatter3d")])
+def test_a_flat_hull_is_drawn_where_its_tokens_are(n, sides, d, kind):
+    x = np.eye(3)[:n, :d] * [3.0, 2.0, 1.0][:d]
+    hull = af.observe.hull(x)
+    figure = screen.start_of_tokens(x[None], round_=False, hull=hull)
+    assert {trace.type for trace in figure.data} == {kind}
+    drawn = [trace for trace in figure.data if trace.line.color == PALETTE[1]]
+    assert sum(np.isnan(np.asarray(trace.x, float)).sum() for trace in drawn) == sides
+
+
+def test_no_token_in_space_is_outside_of_the_window():
+    x = np.array([[4.7, -1.85, 1.6], [4.91, -2.17, -1.44], [0.25, -1.77, -4.41]])
+    scene = screen.start_of_tokens(x[None], round_=False).layout.scene
+    for axis, column in zip((scene.xaxis, scene.yaxis, scene.zaxis), x.T, strict=True):
+        assert axis.range[0] < column.min()
+        assert column.max() < axis.range[1]
+
+
 def test_labels_give_colours(rng):
     xs = rng.normal(size=(1, 3, 2))
     figure = screen.tokens(np.zeros(1), xs, round_=False, labels=np.array([0, 1, 0]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,20 +27,28 @@ class Address(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    labels: ClassVar[Mapping[str, str]] = {}
+    """What the fields are called on the page."""
+
     def check(self) -> None:
         """Raise an error that says what does not go together, if something does not."""
+
+    @classmethod
+    def label(cls, name: str, fields: Mapping[str, Any]) -> str:
+        """What a field is called on the page, beside the others."""
+        return cls.labels.get(name, name)
 
     @classmethod
     def read(cls: type[View], fields: dict[str, Any]) -> View:
         """The view with these fields, or an error that says which one is wrong and why."""
         for name, value in fields.items():
             if value is None:
-                raise InputError(f"{name}: nothing is there that can be used{cls._asked(name)}.")
+                raise InputError(f"{cls.label(name, fields)}: empty{cls._asked(name)}.")
         try:
             view = cls.model_validate(fields)
         except ValidationError as error:
             first = error.errors()[0]
-            name, why = ".".join(map(str, first["loc"])), first["msg"]
+            name, why = cls.label(str(first["loc"][0]), fields), first["msg"]
             said = str(first["input"])[:40]
             raise InputError(f"{name}: {why[0].lower()}{why[1:]}, but it is {said!r}.") from None
         view.check()
@@ -61,12 +70,13 @@ class Address(BaseModel):
         field = cls.model_fields.get(name)
         words = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
         bounds = [
-            f" {word} {getattr(bound, kind):,}"
+            f" {word} {getattr(bound, kind):,.10g}".replace("-", "−")
             for kind, word in words.items()
             for bound in (field.metadata if field else ())
             if getattr(bound, kind, None) is not None
         ]
-        return f": type a number{''.join(bounds)}" if bounds else ""
+        kind = "whole number" if field and field.annotation is int else "number"
+        return f", or no {kind}{''.join(bounds)}" if bounds else ""
 
     def address(self) -> str:
         """The query of an address that reproduces this view."""

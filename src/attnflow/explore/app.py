@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 
 from attnflow._version import __version__
 from attnflow.explore import flow, model, phase, theorems
@@ -33,14 +33,32 @@ def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") 
         serve_locally=True,
         suppress_callback_exceptions=True,
     )
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">')
     app.layout = _layout
     jobs = jobs or Jobs()
 
-    @app.callback(Output("part", "children"), Input("place", "pathname"), State("place", "search"))
-    def _show(pathname: str, search: str | None) -> Any:
+    @app.callback(
+        Output("part", "children"),
+        Output("shown", "data"),
+        Input("place", "pathname"),
+        Input("place", "search"),
+        State("shown", "data"),
+    )
+    def _show(pathname: str, search: str | None, shown: str | None) -> Any:
+        """What the address says, unless the page wrote it there itself."""
+        here = f"{pathname}{search or ''}"
+        if here == shown:
+            return no_update, no_update
         if pathname not in PARTS:
-            return html.P(f"There is no page {pathname} here.", role="alert")
-        return PARTS[pathname][1].layout(search or "", folder)
+            return html.P(f"There is no page {pathname} here.", role="alert"), here
+        return PARTS[pathname][1].layout(search or "", folder), here
+
+    app.clientside_callback(
+        ClientsideFunction("explore", "links"),
+        *[Output(f"to-{path}", "href") for path in PARTS],
+        Input("place", "pathname"),
+        Input("place", "search"),
+    )
 
     app.clientside_callback(
         ClientsideFunction("explore", "theme"),
@@ -58,10 +76,14 @@ def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") 
 
 def _layout() -> Any:
     """The frame, made anew for each visitor, with a name that nobody can guess."""
-    links = [dcc.Link(name, href=path, className="to-part") for path, (name, _) in PARTS.items()]
+    links = [
+        dcc.Link(name, href=path, id=f"to-{path}", className="to-part")
+        for path, (name, _) in PARTS.items()
+    ]
     return html.Div(
         [
             dcc.Location(id="place", refresh=False),
+            dcc.Store(id="shown"),
             dcc.Store(id="visitor", data=secrets.token_urlsafe(18)),
             dcc.Store(id="theme", storage_type="local", data="light"),
             html.Header(

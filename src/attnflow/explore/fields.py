@@ -7,9 +7,10 @@ from typing import Any
 
 from dash import dcc, html
 
-Make = Callable[[str, Any], Any]
-Field = tuple[str, Make]
-"""A label, and what makes the field from its id and its value."""
+from attnflow.explore.address import Address
+
+Field = Callable[[str, Any], Any]
+"""What makes a field from its id and its value."""
 
 
 def aria(**said: str) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def aria(**said: str) -> dict[str, Any]:
 
 def number(
     least: float | int, most: float | int, step: Any = "any", *, wait: float | bool = False
-) -> Make:
+) -> Field:
     """A field for a number in a range; `wait` are seconds after the last key, before it counts."""
 
     def make(name: str, value: Any) -> Any:
@@ -41,7 +42,7 @@ def number(
     return make
 
 
-def choice(options: Iterable[str]) -> Make:
+def choice(options: Iterable[str]) -> Field:
     """A field for one of several words."""
 
     def make(name: str, value: Any) -> Any:
@@ -50,7 +51,7 @@ def choice(options: Iterable[str]) -> Make:
     return make
 
 
-def words(rows: int, hint: str) -> Make:
+def words(rows: int, hint: str) -> Field:
     """A field for several lines."""
 
     def make(name: str, value: Any) -> Any:
@@ -59,19 +60,25 @@ def words(rows: int, hint: str) -> Make:
     return make
 
 
-def rows(part: str, fields: Mapping[str, Field], values: Mapping[str, Any]) -> list[Any]:
-    """Labels with their fields; the id of a field is `{part}-{name}`."""
+def rows(part: str, fields: Mapping[str, Field], view: Address) -> list[Any]:
+    """Labels with the fields of a view; the id of a field is `{part}-{name}`."""
+    values = view.model_dump()
     return [
         html.Div(
             [
-                html.Label(label, htmlFor=f"{part}-{name}", id=f"label-{part}-{name}"),
+                labelled(view.label(name, values), f"{part}-{name}"),
                 make(f"{part}-{name}", values[name]),
             ],
             className="field",
             id=f"row-{part}-{name}",
         )
-        for name, (label, make) in fields.items()
+        for name, make in fields.items()
     ]
+
+
+def labelled(text: str, name: str) -> Any:
+    """The label of the field with the id `name`."""
+    return html.Label(text, htmlFor=name, id=f"label-{name}")
 
 
 def ids(part: str, fields: Mapping[str, Field]) -> list[str]:

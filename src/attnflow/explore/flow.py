@@ -10,25 +10,19 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from attnflow.errors import InputError
 from attnflow.explore import exports, limits
 from attnflow.explore.fields import Field, choice, ids, number, rows, words
-from attnflow.explore.form import FAMILIES, METHODS, STARTS, Form
-from attnflow.explore.frames import Frames, run_flow, to_page
+from attnflow.explore.form import FAMILIES, MATRICES, METHODS, STARTS, Form, unused
+from attnflow.explore.frames import ATTENDED, Frames, attending, run_flow, to_page
 from attnflow.explore.jobs import Jobs
-from attnflow.explore.pictures import side_figures, tokens_figure
+from attnflow.explore.pictures import CAPTIONS, captions, side_figures, tokens_figure
 from attnflow.explore.player import connect_player, player
 from attnflow.explore.presets import PRESETS, label_of
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import boxed, columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, voice
+from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
 from attnflow.spec import toml_of
 from attnflow.systems import SYSTEMS
 
 PART = "flow"
-SIDE = {
-    "attention": "Attention, tokens in the order of their clusters",
-    "overlaps": "Overlaps of all pairs",
-    "energy": "Energy along time",
-    "clusters": "Clusters along time",
-}
 SAVED = {
     "csv": Saved("Tokens as CSV", "attnflow-run.csv", lambda _, run: exports.table(run.trajectory)),
     "zarr": Saved(
@@ -40,21 +34,25 @@ SAVED = {
 }
 
 FIELDS: dict[str, Field] = {
-    "system": ("System", choice(PRESETS)),
-    "number": ("β", number(-1e4, 1e4, wait=0.1)),
-    "seed": ("Seed", number(0, 2**31 - 1, 1)),
-    "n": ("Tokens n", number(1, limits.TOKENS, 1)),
-    "d": ("Dimension d", number(1, limits.DIMENSIONS, 1)),
-    "until": ("Until t", number(0, limits.TIME)),
-    "noise": ("Noise σ", number(0, limits.NOISE)),
-    "start": ("Start", choice((*STARTS, "angles", "ellipsoid"))),
-    "method": ("Method", choice(METHODS)),
-    "scores": ("QᵀK", choice(FAMILIES)),
-    "scores_typed": ("QᵀK, typed: rows of numbers", words(3, "1 0; 0 1")),
-    "values": ("V", choice(FAMILIES)),
-    "values_typed": ("V, typed: rows of numbers", words(3, "1 0; 0 1")),
-    "heads": ("Heads", number(1, limits.HEADS, 1)),
+    "system": choice(PRESETS),
+    "number": number(-1e4, 1e4, wait=0.1),
+    "seed": number(0, 2**31 - 1, 1),
+    "n": number(1, limits.TOKENS, 1),
+    "d": number(1, limits.DIMENSIONS, 1),
+    "until": number(0, limits.TIME),
+    "noise": number(0, limits.NOISE),
+    "start": choice((*STARTS, "angles", "ellipsoid")),
+    "method": choice(METHODS),
+    "scores": choice(FAMILIES),
+    "scores_typed": words(3, "1 0; 0 1"),
+    "values": choice(FAMILIES),
+    "values_typed": words(3, "1 0; 0 1"),
+    "heads": number(1, limits.HEADS, 1),
 }
+
+
+SOMETIMES = ("number", "d", *MATRICES)
+"""Fields that not every run has."""
 
 
 def layout(search: str, folder: Path) -> Any:
@@ -63,7 +61,7 @@ def layout(search: str, folder: Path) -> Any:
         form, said = Form.from_address(search), ""
     except InputError as error:
         form, said = Form(), str(error)
-    left = [*rows(PART, FIELDS, form.model_dump()), *desk(PART, "Run")]
+    left = [*rows(PART, FIELDS, form), *desk(PART, "Run")]
     right = [
         html.P(_equation(form.system), id="equation", className="equation"),
         *voice(PART),
@@ -72,7 +70,7 @@ def layout(search: str, folder: Path) -> Any:
         html.Div(
             [
                 picture(f"{PART}-tokens", "Tokens, coloured by their last cluster", "main"),
-                *[picture(f"{PART}-{name}", text) for name, text in SIDE.items()],
+                *[picture(f"{PART}-{name}", text) for name, text in CAPTIONS.items()],
                 player(PART),
             ],
             className="flow",
@@ -110,8 +108,17 @@ def _python(form: Form, _: Frames) -> str:
 
 def _told(frames: Frames) -> str:
     report = frames.report
-    clusters = f"{report.clusters[0]} clusters became {report.clusters[-1]}"
-    return f"{report.n} tokens, {report.steps} steps; {clusters}."
+    said = f"{report.n} tokens, {report.steps} steps with {_method(frames.trajectory.method)}; "
+    said += f"{report.clusters[0]} clusters became {report.clusters[-1]}."
+    if attending(frames.trajectory) is not None and report.n > ATTENDED:
+        said += f" Attention is shown for {ATTENDED:,} tokens at most."
+    return " ".join([said, frames.ended]).strip()
+
+
+def _method(method: Any) -> str:
+    """A method by its name, with the step of those that have one."""
+    name = type(method).__name__
+    return f"{name}, dt = {float(method.dt):.3g}" if hasattr(method, "dt") else name
 
 
 def _equation(system: str) -> str:
@@ -133,19 +140,22 @@ def _fill_in(app: Dash) -> None:
     @app.callback(
         Output("equation", "children"),
         Output(f"label-{PART}-number", "children"),
-        Output(f"row-{PART}-number", "className"),
+        *[Output(f"row-{PART}-{name}", "className") for name in SOMETIMES],
         Input(f"{PART}-system", "value"),
+        Input(f"{PART}-start", "value"),
     )
-    def _name(system: str) -> Any:
-        """Its equation, and what its number is called."""
-        label = label_of(system)
-        return _equation(system), label, "field" if label else "field hidden"
+    def _name(system: str, start: str) -> Any:
+        """Its equation, what its number is called, and the fields that say something."""
+        hidden = unused(system, start)
+        shown = ["field hidden" if name in hidden else "field" for name in SOMETIMES]
+        return [_equation(system), label_of(system), *shown]
 
 
 def _draw(app: Dash, jobs: Jobs) -> None:
     @app.callback(
-        *[Output(f"{PART}-{name}", "figure") for name in ("tokens", *SIDE)],
-        *[Output(f"box-{PART}-{name}", "className") for name in SIDE],
+        *[Output(f"{PART}-{name}", "figure") for name in ("tokens", *CAPTIONS)],
+        *[Output(f"box-{PART}-{name}", "className") for name in CAPTIONS],
+        *[Output(f"caption-{PART}-{name}", "children") for name in CAPTIONS],
         Output(f"{PART}-frames", "data"),
         Output(f"{PART}-moment", "max"),
         Output(f"{PART}-moment", "value"),
@@ -154,16 +164,18 @@ def _draw(app: Dash, jobs: Jobs) -> None:
         Input("theme", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(PART),
     )
     def _show(job: str | None, theme: str, visitor: str) -> Any:
         """Draw what is done, in the colours of the page."""
         result = done(jobs, visitor, job)
         if result is None:
-            return [no_update] * (2 * len(SIDE) + 5)
+            return [no_update] * (3 * len(CAPTIONS) + 5)
         frames = result.found
         beside = side_figures(frames, theme)
         figures = [tokens_figure(frames, theme), *(figure or no_update for figure in beside)]
         shown = [boxed("side", shown=figure is not None) for figure in beside]
         last = len(frames.report.times) - 1
         moment = no_update if ctx.triggered_id == "theme" else 0
-        return [*figures, *shown, to_page(frames) | {"run": job}, last, moment, frames.predicted]
+        drawn = [*figures, *shown, *captions(frames)]
+        return [*drawn, to_page(frames) | {"run": job}, last, moment, frames.predicted]

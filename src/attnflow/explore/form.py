@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -14,17 +14,22 @@ from attnflow import initial
 from attnflow.errors import InputError, unknown
 from attnflow.explore import limits
 from attnflow.explore.address import Address
-from attnflow.explore.presets import PRESETS, is_map
+from attnflow.explore.presets import PRESETS, is_map, label_of, takes_matrices
 from attnflow.spec import RunSpec
-from attnflow.systems import SYSTEMS
 
 RANDOM = ("ginibre", "wigner", "goe", "wishart", "perron")
 FAMILIES = ("identity", "minus identity", *RANDOM, "typed")
 STARTS = ("sphere", "hemisphere", "orthogonal", "clustered", "cube", "gaussian", "circle")
 METHODS = ("adaptive", "fixed", "layers", "coarsening")
 
+FLAT = {"circle": 2, "angles": 1}
+"""The d of starts that leave no choice."""
+
+MATRICES = ("scores", "values", "heads")
+"""Fields for systems with Q, K and V."""
+
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-Number = Annotated[float, Field(allow_inf_nan=False)]
+Number = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
 
 
 class Form(Address):
@@ -33,6 +38,22 @@ class Form(Address):
     `number` is what one turns: β, K, a radius. `scores` is the matrix QᵀK and `values` is V, by the
     name of a family or "typed": then rows of numbers are in `scores_typed` and `values_typed`.
     """
+
+    labels: ClassVar[Mapping[str, str]] = {
+        "system": "System",
+        "seed": "Seed",
+        "n": "Tokens n",
+        "d": "Dimension d",
+        "until": "Until t",
+        "noise": "Noise σ",
+        "start": "Start",
+        "method": "Method",
+        "scores": "QᵀK",
+        "scores_typed": "QᵀK, typed: rows of numbers",
+        "values": "V",
+        "values_typed": "V, typed: rows of numbers",
+        "heads": "Heads",
+    }
 
     system: str = "SA"
     number: Number = 4.0
@@ -52,15 +73,38 @@ class Form(Address):
     def check(self) -> None:
         """Refuse systems that are not known, and sizes that are too large."""
         if self.system not in PRESETS:
-            raise InputError(f"system: {unknown('system', self.system, PRESETS)}")
-        if self.heads > 1 and not {self.scores, self.values} & set(RANDOM):
-            raise InputError(
-                f"heads: {self.heads} equal heads are one with {self.heads} times its V; choose a "
-                f"random family for QᵀK or V, such as {RANDOM[0]}."
-            )
+            raise InputError(f"System: {unknown('system', self.system, PRESETS)}")
+        self._check_matrices()
         if self.layered:
             limits.check_layers(self.until)
-        limits.check_size(self.n, self.d, int(self.until) + 1 if self.layered else limits.FRAMES)
+        elif self.noisy or self.method == "fixed":
+            limits.check_steps(self.until)
+        limits.check_size(
+            self.n, self.width, int(self.until) + 1 if self.layered else limits.FRAMES
+        )
+
+    def _check_matrices(self) -> None:
+        """Refuse matrices of a system that has none, and heads that are all the same."""
+        if not takes_matrices(self.system):
+            for name in MATRICES:
+                if getattr(self, name) != (default := type(self).model_fields[name].default):
+                    raise InputError(
+                        f"{self.labels[name]}: {self.system} has no matrices to choose, so this "
+                        f"must be {default}."
+                    )
+        if self.heads > 1 and not {self.scores, self.values} & set(RANDOM):
+            raise InputError(
+                f"Heads: {self.heads} equal heads are one with {self.heads} times its V; choose a "
+                f"random family for QᵀK or V, such as {RANDOM[0]}."
+            )
+
+    @classmethod
+    def label(cls, name: str, fields: Mapping[str, Any]) -> str:
+        """What a field is called; that of `number` depends on the system."""
+        system = str(fields.get("system", cls.model_fields["system"].default))
+        if name == "number" and system in PRESETS:
+            return label_of(system) or name
+        return super().label(name, fields)
 
     @classmethod
     def preset(cls, system: str) -> Form:
@@ -69,10 +113,11 @@ class Form(Address):
         return cls(
             system=system,
             number=row.value,
+            n=row.n,
             d=row.d if row.of_rows is None else row.of_rows,
             start=row.start,
             until=row.until,
-            method="layers" if is_map(system) else "adaptive",
+            method="layers" if is_map(system) else row.method,
         )
 
     def spec(self) -> dict[str, Any]:
@@ -101,32 +146,37 @@ class Form(Address):
         """Whether the run has noise, of its own or added."""
         return self.noise > 0 or self.system == "CBO"
 
+    @property
+    def width(self) -> int:
+        """The d of the tokens, which some starts settle."""
+        return FLAT.get(self.start, self.d)
+
     def _system(self) -> dict[str, Any]:
-        row, takes = PRESETS[self.system], inspect.signature(SYSTEMS[self.system]).parameters
+        row = PRESETS[self.system]
         fields: dict[str, Any] = {"name": self.system}
         if row.number is not None:
             fields[row.number] = self.number
-        fields |= row.extra(self.d)
-        if {"Q", "K", "V"} <= set(takes):
-            for name, family, typed in (
-                ("K", self.scores, self.scores_typed),
-                ("V", self.values, self.values_typed),
+        fields |= row.extra(self.width)
+        if takes_matrices(self.system):
+            for name, label, family, typed in (
+                ("K", "QᵀK", self.scores, self.scores_typed),
+                ("V", "V", self.values, self.values_typed),
             ):
-                weight = self._weight(name, family, typed)
+                weight = self._weight(label, family, typed)
                 if weight is not None:
                     fields[name] = weight
         if self.noise > 0:
             return {"name": "Noisy", "sigma": self.noise, "system": fields}
         return fields
 
-    def _weight(self, name: str, family: str, typed: str) -> Any:
+    def _weight(self, label: str, family: str, typed: str) -> Any:
         if family == "typed":
-            return typed_matrix(typed, self.d, name)
+            return typed_matrix(typed, self.width, label)
         if family in ("identity", "minus identity"):
             return None if family == "identity" else -1.0
         table: dict[str, Any] = {"family": family}
         if family != "wishart":
-            table["scale"] = 1 / math.sqrt(self.d)
+            table["scale"] = 1 / math.sqrt(self.width)
         return table | ({"heads": self.heads} if self.heads > 1 else {})
 
     def _start(self) -> dict[str, Any]:
@@ -135,7 +185,7 @@ class Form(Address):
             tokens = np.asarray(initial.sphere(self.n, self.d, seed=self.seed)) * D
             return {"tokens": tokens.tolist()}
         fields: dict[str, Any] = {"name": self.start, "n": self.n}
-        if self.start not in ("circle", "angles"):
+        if self.start not in FLAT:
             fields["d"] = self.d
         if self.start == "cube":
             fields["side"] = PRESETS[self.system].side
@@ -147,15 +197,29 @@ class Form(Address):
         return {"stop": self.until, "count": limits.FRAMES}
 
     def _method(self) -> dict[str, Any] | None:
-        step = self.until / (limits.FRAMES - 1)
+        between = self.until / (limits.FRAMES - 1)
+        dt = between / max(8, math.ceil(between / limits.STEP))
         if self.noisy and not self.layered:
-            return {"name": "Fixed", "dt": step / 8, "solver": "euler"}
+            return {"name": "Fixed", "dt": dt, "solver": "euler"}
         return {
             "adaptive": None,
-            "fixed": {"name": "Fixed", "dt": step / 8},
+            "fixed": {"name": "Fixed", "dt": dt},
             "layers": {"name": "Layers", "dt": 1.0},
             "coarsening": {"name": "Coarsening"},
         }[self.method]
+
+
+def unused(system: str, start: str) -> set[str]:
+    """The fields that say nothing about a run of a system from a start.
+
+    >>> sorted(unused("Kuramoto", "angles"))
+    ['d', 'heads', 'scores', 'values']
+    """
+    return {
+        *([] if label_of(system) else ["number"]),
+        *([] if takes_matrices(system) else MATRICES),
+        *(["d"] if start in FLAT else []),
+    }
 
 
 def typed_matrix(text: str, d: int, name: str) -> list[list[float]]:
@@ -164,7 +228,8 @@ def typed_matrix(text: str, d: int, name: str) -> list[list[float]]:
     >>> typed_matrix("1 2; 3, 4", 2, "V")
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    rows = [line.replace(",", " ").split() for line in text.replace(";", "\n").splitlines()]
+    lines = text.replace(";", "\n").replace("−", "-").splitlines()
+    rows = [line.replace(",", " ").split() for line in lines]
     for entry in (entry for row in rows for entry in row):
         if not NUMBER.fullmatch(entry):
             raise InputError(f"{name}: only numbers can be typed here, not {entry[:40]!r}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt8
 
 from attnflow import observe
+from attnflow.errors import IncompleteRun, InputError
 from attnflow.explore.jobs import Tell
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report, summarise
@@ -44,7 +45,8 @@ class Frames:
 
     `seen` are the tokens as they are shown, in the plane or in space; `labels` the clusters at the
     end; `attention` is scaled to 0…255 by `attention_top`, for the tokens `rows`, in the order of
-    the clusters. `hull` and `levels` are the limit that is proven, as far as it formed.
+    the clusters. `hull` and `levels` are the limit that is proven, as far as it formed. `ended`
+    says why a run did not come to its end, if it did not.
     """
 
     trajectory: Trajectory
@@ -59,18 +61,31 @@ class Frames:
     predicted: str = ""
     hull: observe.Hull | None = None
     levels: Levels | None = None
+    ended: str = ""
 
 
 def run_flow(spec: RunSpec, tell: Tell) -> Frames:
-    """Run a spec and look at it."""
+    """Run a spec and look at it, as far as it comes."""
     run = spec.build()
-    trajectory = simulate(run.system, run.x0, run.ts, method=run.method, key=run.key, progress=tell)
-    return look_at(trajectory)
+    try:
+        whole = simulate(run.system, run.x0, run.ts, method=run.method, key=run.key, progress=tell)
+    except IncompleteRun as error:
+        if len(error.trajectory.ts) < 2:
+            raise InputError(_ended(error)) from None
+        return replace(look_at(error.trajectory, tell), ended=_ended(error))
+    return look_at(whole, tell)
 
 
-def look_at(trajectory: Trajectory) -> Frames:
-    """The frames of a single run."""
+def _ended(error: IncompleteRun) -> str:
+    """Why a run could not go on, with what one can choose on the page."""
+    why = str(error).partition(". ")[0]
+    return f"{why}. Choose the method fixed or coarsening, or an earlier t."
+
+
+def look_at(trajectory: Trajectory, tell: Tell) -> Frames:
+    """The frames of a single run. `tell` is asked between the steps whether they are wanted."""
     report = summarise(trajectory)
+    tell(1.0)
     xs = np.asarray(trajectory.positions, float)
     space = getattr(trajectory.system, "space", None)
     round_ = isinstance(space, (Sphere, Circle))
@@ -78,8 +93,11 @@ def look_at(trajectory: Trajectory) -> Frames:
     seen = xs if stage.d == 3 else np.array([stage.view(x)[0] for x in xs])
     labels = observe.clusters(xs[-1], report.tolerance).labels
     rows = _chosen(labels)
+    tell(1.0)
     attention, top = _attention(trajectory, rows)
+    tell(1.0)
     overlaps = np.asarray(_overlaps(xs)) if round_ and xs.shape[1] > 1 else None
+    tell(1.0)
     limit = _limit(trajectory)
     return Frames(trajectory, report, stage, seen, labels, overlaps, attention, top, rows, *limit)
 
@@ -129,10 +147,16 @@ def _overlaps(xs: Float[Array, "T n d"]) -> Float[Array, "T bins"]:
     return jax.lax.map(lambda x: observe.overlap_histogram(x, BINS)[0], xs)
 
 
+def attending(trajectory: Trajectory) -> AttentionSystem | None:
+    """The system whose attention can be looked at, if it has some; noise is left aside."""
+    system = trajectory.system.system if isinstance(trajectory.system, Noisy) else trajectory.system
+    return system if isinstance(system, AttentionSystem) else None
+
+
 def _attention(trajectory: Trajectory, rows: np.ndarray) -> tuple[np.ndarray | None, float]:
     """Attention between the chosen tokens, the mean over heads, and its largest entry."""
-    system = trajectory.system.system if isinstance(trajectory.system, Noisy) else trajectory.system
-    if not isinstance(system, AttentionSystem) or trajectory.final.shape[0] > ATTENDED:
+    system = attending(trajectory)
+    if system is None or trajectory.final.shape[0] > ATTENDED:
         return None, 1.0
     found = np.asarray(_weights(system, trajectory.ts, trajectory.xs, jnp.asarray(rows)))
     top = float(found.max()) or 1.0

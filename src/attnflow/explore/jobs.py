@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attnflow.errors import IncompleteRun, InputError
@@ -22,11 +22,16 @@ VISITORS = 64
 """So many visitors' last results are kept; the one that was away longest goes first."""
 
 GONE = "this run is no longer kept here: please run it again"
+BROKEN = "something went wrong, which the server's log tells"
+ALONE, AMONG = "Waiting for the run before to end …", "Waiting for others …"
 
 
 @dataclass(frozen=True)
 class Status:
-    """How a piece of work stands: "waiting", "running", "done", "failed" or "cancelled"."""
+    """How a piece of work stands: "waiting", "running", "done", "failed" or "cancelled".
+
+    It is "superseded" where its visitor has other work by now.
+    """
 
     state: str
     part: float = 0.0
@@ -39,6 +44,7 @@ class Job:
     """A piece of work of one visitor."""
 
     seconds: float
+    asked: float = field(default_factory=time.monotonic)
     number: str = field(default_factory=lambda: secrets.token_urlsafe(9))
     ended: threading.Event = field(default_factory=threading.Event)
     begun: float | None = None
@@ -73,8 +79,7 @@ class Job:
             return Status("failed", self.part, message=str(error))
         except Exception:
             logging.getLogger(__name__).exception("work behind the page failed")
-            said = "something went wrong, which the server's log tells"
-            return Status("failed", self.part, message=said)
+            return Status("failed", self.part, message=BROKEN)
         return Status("done", 1.0, result)
 
     def status(self) -> Status:
@@ -101,26 +106,33 @@ class Jobs:
     ...     time.sleep(0.01)
     >>> jobs.look("me", number).result, jobs.look("you", number).state
     (42, 'cancelled')
+
+    Requests of one page may overtake each other, so `start` and `cancel` are told when they were
+    `asked` for: what was asked for later stands.
     """
 
     def __init__(self, threads: int = 2):
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="attnflow-explore")
         self._of: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
-        self._alive: set[Future[Status]] = set()
+        self._alive: dict[Future[Status], str] = {}
         self._room = memory.Room(self._relieve)
 
-    def start(self, visitor: str, work: Callable[[Tell], Any], seconds: float) -> str:
+    def start(
+        self, visitor: str, work: Callable[[Tell], Any], seconds: float, asked: float | None = None
+    ) -> str:
         """Begin work for a visitor, and return its number."""
-        job = Job(seconds)
+        job = Job(seconds, time.monotonic() if asked is None else asked)
         with self._lock:
+            if self._asked_later(visitor, job.asked):
+                return job.number
             self._forget(visitor)
             self._of[visitor] = job
             while len(self._of) > VISITORS:
                 self._forget(next(iter(self._of)))
             job.future = self._pool.submit(self._run, job, work)
-            self._alive.add(job.future)
-        job.future.add_done_callback(self._alive.discard)
+            self._alive[job.future] = visitor
+        job.future.add_done_callback(lambda future: self._alive.pop(future, None))
         return job.number
 
     def look(self, visitor: str, number: str) -> Status:
@@ -130,14 +142,20 @@ class Jobs:
             if job is None:
                 return Status("cancelled", message=GONE)
             if not secrets.compare_digest(job.number.encode(), str(number).encode()):
-                return Status("cancelled", message="another run took its place")
+                return Status("superseded", message="another run took its place")
             self._of.move_to_end(visitor)
-            return job.status()
+            status = job.status()
+            if status.state == "waiting":
+                alone = set(self._alive.copy().values()) <= {visitor}
+                return replace(status, message=ALONE if alone else AMONG)
+            return status
 
-    def cancel(self, visitor: str) -> None:
+    def cancel(self, visitor: str, asked: float | None = None) -> None:
         """End a visitor's work."""
         with self._lock:
             job = self._of.get(visitor)
+            if asked is not None and self._asked_later(visitor, asked):
+                return
             if job is not None and job.status().state in ("waiting", "running"):
                 job.end()
 
@@ -159,6 +177,11 @@ class Jobs:
     def _run(self, job: Job, work: Callable[[Tell], Any]) -> Status:
         with self._room.entered():
             return job.run(work)
+
+    def _asked_later(self, visitor: str, asked: float) -> bool:
+        """Whether a visitor's work was asked for after some moment."""
+        job = self._of.get(visitor)
+        return job is not None and job.asked > asked
 
     def _forget(self, visitor: str) -> None:
         job = self._of.pop(visitor, None)

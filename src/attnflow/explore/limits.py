@@ -13,6 +13,9 @@ LAYERS = 400
 FRAMES = 81
 """Moments that are kept of a flow."""
 
+STEP, STEPS = 0.05, 100_000
+"""A fixed step is no longer than this, and a run has no more of them."""
+
 NUMBERS = 2_000_000
 """Entries of all tokens at all moments."""
 
@@ -26,9 +29,18 @@ SECONDS = 60.0
 def check_layers(until: float) -> None:
     """Refuse too many layers, and none."""
     if until > LAYERS:
-        raise InputError(f"until: at most {LAYERS} layers are run here, but it is {until:g}.")
+        raise InputError(f"Until t: at most {LAYERS} layers are run here, but it is {until:g}.")
     if until < 1:
-        raise InputError(f"until: layers are counted by whole numbers, but it is {until:g}.")
+        raise InputError(f"Until t: layers are counted by whole numbers, but it is {until:g}.")
+
+
+def check_steps(until: float) -> None:
+    """Refuse more fixed steps than are taken."""
+    if until > STEP * STEPS:
+        raise InputError(
+            f"Until t: fixed steps, which noise needs too, are at most {STEP:g} long and at most "
+            f"{STEPS:,} here, so t goes to {STEP * STEPS:,.0f}, but it is {until:g}."
+        )
 
 
 def check_size(n: int, d: int, moments: int) -> None:
@@ -36,6 +48,6 @@ def check_size(n: int, d: int, moments: int) -> None:
     numbers = moments * n * d
     if numbers > NUMBERS:
         raise InputError(
-            f"n: {n} tokens in R^{d} at {moments} moments are {numbers:,} numbers; at most "
+            f"Tokens n: {n} tokens in R^{d} at {moments} moments are {numbers:,} numbers; at most "
             f"{NUMBERS:,} are kept here. `attnflow run` has no such limit."
         )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import xarray
@@ -22,7 +23,7 @@ from attnflow.explore.jobs import Jobs, Tell
 from attnflow.explore.player import connect_player, player
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, voice
+from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
 from attnflow.models.surveyed import Survey
 from attnflow.plot import screen
 from attnflow.plot.model import joining_tokens
@@ -39,14 +40,20 @@ EXAMPLE = (
 class Reading(Address):
     """A model by its folder, a text, and the layer whose heads are looked at, counted from 1."""
 
+    labels: ClassVar[Mapping[str, str]] = {
+        "folder": "Model",
+        "text": "Text",
+        "layer": "Heads of layer",
+    }
+
     folder: str = ""
     text: Annotated[str, Bounded(min_length=1, max_length=LETTERS)] = EXAMPLE
     layer: Annotated[int, Bounded(ge=1, le=200)] = 1
 
 
 FIELDS: dict[str, Field] = {
-    "text": ("Text", words(8, "a paragraph")),
-    "layer": ("Heads of layer", number(1, 200, 1)),
+    "text": words(8, "a paragraph"),
+    "layer": number(1, 200, 1),
 }
 
 
@@ -59,9 +66,8 @@ def layout(search: str, folder: Path) -> Any:
         view, said = Reading(), str(error)
     if not known:
         said = "There is no model in the folder that this page was started with."
-    fields = {"folder": ("Model", choice(known)), **FIELDS}
-    values = view.model_dump()
-    values["folder"] = values["folder"] or next(iter(known), "")
+    fields = {"folder": choice(known), **FIELDS}
+    view = view.model_copy(update={"folder": view.folder or next(iter(known), "")})
     right = [
         *voice(PART),
         warning(said),
@@ -77,7 +83,7 @@ def layout(search: str, folder: Path) -> Any:
         picture(f"{PART}-tree", "Tokens that join, layer by layer", "tree"),
         *shelf(PART, SAVED),
     ]
-    left = [*rows(PART, fields, values), *desk(PART, "Read")]
+    left = [*rows(PART, fields, view), *desk(PART, "Read")]
     return columns("Model and text", left, "Model", right)
 
 
@@ -103,6 +109,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         Input("theme", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(PART),
     )
     def _show(job: str | None, theme: Any, visitor: str) -> Any:
         result = done(jobs, visitor, job)
@@ -113,15 +120,20 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
 
     @app.callback(
         Output(f"{PART}-spectra", "figure"),
+        Output(f"caption-{PART}-spectra", "children"),
         Input(f"{PART}-ready", "data"),
         Input(f"{PART}-layer", "value"),
         Input("theme", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(PART),
     )
     def _heads(job: str | None, layer: int | None, theme: Any, visitor: str) -> Any:
         result = done(jobs, visitor, job)
-        return no_update if result is None else _spectra(result.found, layer or 1, theme)
+        if result is None:
+            return no_update, no_update
+        asked, last = layer or 1, len(result.found.spectra)
+        return _spectra(result.found, min(asked, last), theme), _of_layer(asked, last)
 
 
 @lru_cache(maxsize=2)
@@ -133,7 +145,7 @@ def _surveyed(path: Path, text: str, tell: Tell) -> Survey:
     model = _loaded(path)
     if (count := len(model.tokens(text))) > TOKENS:
         raise InputError(
-            f"text: it has {count} tokens; at most {TOKENS} are read here. `attnflow model` has no "
+            f"Text: it has {count} tokens; at most {TOKENS} are read here. `attnflow model` has no "
             "such limit."
         )
     return models.survey(model, text, progress=tell)
@@ -183,9 +195,19 @@ def _frames(survey: Survey) -> dict[str, Any]:
 
 
 def _spectra(survey: Survey, layer: int, theme: Any) -> Any:
-    found = survey.spectra[min(layer, len(survey.spectra)) - 1]
+    found = survey.spectra[layer - 1]
     values = np.concatenate([head.eigenvalues for head in found.heads])
     return screen.spectrum(values, theme=theme)
+
+
+def _of_layer(asked: int, last: int) -> str:
+    """Whose eigenvalues are shown.
+
+    >>> _of_layer(100, 6)
+    'Eigenvalues of V, all heads of layer 6: there is no layer 100, this is the last'
+    """
+    said = f"Eigenvalues of V, all heads of layer {min(asked, last)}"
+    return said if asked <= last else f"{said}: there is no layer {asked}, this is the last"
 
 
 def _csv(survey: Survey) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-import xarray
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 from pydantic import Field as Bounded
 
@@ -16,16 +14,14 @@ from attnflow import sweep
 from attnflow.errors import InputError
 from attnflow.explore import exports, limits, places
 from attnflow.explore.address import Address
+from attnflow.explore.diagram import Diagram, opened
 from attnflow.explore.fields import Field, choice, number, rows
-from attnflow.explore.form import Form
 from attnflow.explore.jobs import Jobs, Tell
-from attnflow.explore.presets import PRESETS
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, voice
-from attnflow.plot import Curve, screen
-from attnflow.spec import given, toml_of
-from attnflow.stores import readable
+from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
+from attnflow.plot import screen
+from attnflow.spec import toml_of
 
 PART = "phase"
 NEW = "a new sweep"
@@ -35,6 +31,18 @@ SYSTEMS = ("SA", "USA")
 
 class Phase(Address):
     """A store, or the sweep that is to be made: P(<x₁, x₂> ≥ 1 − δ) over time and β."""
+
+    labels: ClassVar[Mapping[str, str]] = {
+        "store": "Sweep",
+        "system": "System",
+        "n": "Tokens n",
+        "d": "Dimension d",
+        "least": "β from",
+        "most": "β to",
+        "count": "Values of β",
+        "until": "Until t",
+        "realisations": "Realisations",
+    }
 
     store: str = NEW
     system: Literal[SYSTEMS] = "SA"  # type: ignore[valid-type]
@@ -50,7 +58,7 @@ class Phase(Address):
         """β must grow."""
         if self.least >= self.most:
             raise InputError(
-                f"most: must be above least = {self.least:g}, but it is {self.most:g}."
+                f"β to: must be above β from = {self.least:g}, but it is {self.most:g}."
             )
 
     def spec(self) -> dict[str, Any]:
@@ -69,14 +77,14 @@ class Phase(Address):
 
 
 FIELDS: dict[str, Field] = {
-    "system": ("System", choice(SYSTEMS)),
-    "n": ("Tokens n", number(2, 64, 1)),
-    "d": ("Dimension d", number(2, 512, 1)),
-    "least": ("β from", number(0, 20)),
-    "most": ("β to", number(0, 20)),
-    "count": ("Values of β", number(2, 32, 1)),
-    "until": ("Until t", number(0, 100)),
-    "realisations": ("Realisations", number(1, 64, 1)),
+    "system": choice(SYSTEMS),
+    "n": number(2, 64, 1),
+    "d": number(2, 512, 1),
+    "least": number(0, 20),
+    "most": number(0, 20),
+    "count": number(2, 32, 1),
+    "until": number(0, 100),
+    "realisations": number(1, 64, 1),
 }
 
 
@@ -86,8 +94,8 @@ def layout(search: str, folder: Path) -> Any:
         view, said = Phase.from_address(search), ""
     except InputError as error:
         view, said = Phase(), str(error)
-    fields = {"store": ("Sweep", choice([NEW, *places.stores(folder)])), **FIELDS}
-    left = [*rows(PART, fields, view.model_dump()), *desk(PART, "Show")]
+    fields = {"store": choice([NEW, *places.stores(folder)]), **FIELDS}
+    left = [*rows(PART, fields, view), *desk(PART, "Show")]
     right = [
         *voice(PART),
         warning(said),
@@ -106,7 +114,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         if view.store == NEW:
             return Begun(view, lambda tell: _made(view, tell), limits.SECONDS)
         path = places.inside(folder, view.store)
-        return Begun(view, lambda tell: _opened(path), limits.SECONDS)
+        return Begun(view, lambda tell: opened(path), limits.SECONDS)
 
     fields = [f"{PART}-{name}" for name in names]
     connect_work(app, jobs, PART, fields, begin, lambda found: f"{found.title}.")
@@ -125,6 +133,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         Input("theme", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(PART),
     )
     def _show(job: str | None, theme: Any, visitor: str) -> Any:
         result = done(jobs, visitor, job)
@@ -133,59 +142,24 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     @app.callback(
         Output("place", "pathname"),
         Output("place", "search", allow_duplicate=True),
+        Output(f"{PART}-message", "children", allow_duplicate=True),
         Input("diagram", "clickData"),
         State(f"{PART}-ready", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(PART),
     )
     def _open(click: dict[str, Any] | None, job: str | None, visitor: str) -> Any:
-        """Such a run, in the flow view."""
+        """Such a run in the flow view, or why it cannot be there."""
         result = done(jobs, visitor, job)
         if not click or result is None:
-            return no_update, no_update
+            return no_update, no_update, no_update
         point = click["points"][0]
-        form = result.found.flow(float(point["x"]), float(point["y"]))
-        return ("/", form.address()) if form is not None else (no_update, no_update)
-
-
-@dataclass(frozen=True, eq=False)
-class Diagram:
-    """A sweep that is done, its spec, and the name of what is drawn."""
-
-    data: xarray.Dataset
-    sweep: dict[str, Any]
-    variable: str
-
-    @property
-    def title(self) -> str:
-        """What was swept."""
-        return str(self.data.attrs.get("title") or "A sweep")
-
-    @property
-    def curve(self) -> Curve | None:
-        """(6.12), where it is about what is drawn: P(<x₁, x₂> ≥ 1 − δ) of SA or USA."""
-        kept = self.sweep.get("keep", {}).get(self.variable, {})
-        system, start = self.sweep["system"], self.sweep["start"]
-        plain = set(system) <= {"name", "beta"} and system.get("name") in SYSTEMS
-        if kept.get("observable") != "pairs_clustered" or not plain or "n" not in start:
-            return None
-        return Curve(int(start["n"]), float(kept["delta"]), system["name"] == "SA")
-
-    def flow(self, t: float, beta: float) -> Form | None:
-        """A run at a place of the diagram that goes on a while after t; None for other systems."""
-        system, start = self.sweep["system"], self.sweep["start"]
-        if system.get("name") not in PRESETS:
-            return None
-        preset = Form.preset(system["name"])
-        n, d = int(start.get("n", preset.n)), int(start.get("d", preset.d))
-        return preset.model_copy(
-            update={
-                "number": round(beta, 6),
-                "n": min(n, limits.TOKENS),
-                "d": min(d, limits.DIMENSIONS),
-                "until": round(max(2.0, 1.5 * t), 6),
-            }
-        )
+        try:
+            form = result.found.flow(float(point["x"]), float(point["y"]))
+        except InputError as error:
+            return no_update, no_update, str(error)
+        return "/", form.address(), no_update
 
 
 def _made(view: Phase, tell: Tell) -> Diagram:
@@ -195,19 +169,7 @@ def _made(view: Phase, tell: Tell) -> Diagram:
         sweep.run(
             view.spec(), store, tell=lambda tally: tell((tally.before + tally.done) / tally.cells)
         )
-        return _opened(store)
-
-
-def _opened(path: Path) -> Diagram:
-    """A store with a number that varies in time and along β, at the first of its other axes."""
-    data = sweep.load(path)
-    name = next((str(k) for k in data.data_vars if {"time", "beta"} <= set(data[k].dims)), None)
-    if name is None:
-        raise InputError("store: the sweep keeps no number that varies in time and along beta.")
-    others = {axis: 0 for axis in data[name].dims if axis not in ("time", "beta")}
-    spec = given(json.loads(data.attrs["spec"]))
-    with readable(path):
-        return Diagram(data.isel(others).load(), spec, name)
+        return opened(store)
 
 
 def _figure(diagram: Diagram, theme: Any) -> Any:
@@ -230,7 +192,3 @@ SAVED = {
         "Spec for attnflow sweep", "attnflow-sweep.toml", lambda _, found: toml_of(found.sweep)
     ),
 }
-
-
-def _python(_: Phase, found: Diagram) -> str:
-    return exports.python_of_sweep(found.sweep)

@@ -6,12 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.explore.frames import BINS, Frames
+from attnflow.explore.frames import BINS, Frames, attending
 from attnflow.plot import screen
 from attnflow.plot.style import PALETTE
 
 MARGIN = {"l": 55, "r": 10, "t": 8, "b": 42}
-"""Around the small pictures, whose captions are above them."""
+"""Around pictures with axes, whose captions are above them."""
+
+BARE = {"l": 8, "r": 8, "t": 8, "b": 8}
+"""Around pictures without axes."""
+
+CAPTIONS = {
+    "attention": "Attention, tokens in the order of their clusters",
+    "overlaps": "Overlaps of all pairs",
+    "energy": "Energy along time",
+    "clusters": "Clusters along time",
+}
+"""The pictures beside the tokens, and what they say before a run."""
 
 
 def tokens_figure(frames: Frames, theme: Any) -> Any:
@@ -29,7 +40,8 @@ def tokens_figure(frames: Frames, theme: Any) -> Any:
         for level in frames.levels.values:
             screen.add_level(figure, stage.xs[-1], frames.levels.functional, float(level))
     figure.data = [*figure.data[:last], *figure.data[last + 1 :], figure.data[last]]
-    return figure.update_layout(uirevision="kept", margin={"l": 8, "r": 8, "t": 8, "b": 8})
+    plain = stage.ring or stage.d > 2
+    return figure.update_layout(uirevision="kept", margin=BARE if plain else MARGIN)
 
 
 def end_figure(frames: Frames, theme: Any) -> Any:
@@ -38,6 +50,20 @@ def end_figure(frames: Frames, theme: Any) -> Any:
     last = dict(zip("xyz", frames.seen[-1].T, strict=False))
     figure.data[-1].update(**last)
     return figure
+
+
+def captions(frames: Frames) -> list[str]:
+    """What the pictures beside the tokens show of a run."""
+    said = dict(CAPTIONS)
+    n, shown = frames.report.n, len(frames.rows)
+    if shown < n:
+        said["attention"] = f"Attention, {shown} of {n} tokens in the order of their clusters"
+    system = attending(frames.trajectory)
+    if system is not None and system.heads.count is not None:
+        said["attention"] += ", mean of all heads"
+    if not frames.report.energy:
+        said["energy"] = "Order parameter r along time"
+    return list(said.values())
 
 
 def side_figures(frames: Frames, theme: Any) -> list[Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html
+from dash import ClientsideFunction, Dash, Input, Output, dcc, html
 
-from attnflow.explore.fields import aria
+from attnflow.explore.fields import aria, labelled
 
 SPEEDS = ("½×", "1×", "2×", "4×")
 
@@ -29,7 +29,7 @@ def player(part: str) -> Any:
             html.Output("", id=f"{part}-said", className="said"),
             html.Div(
                 [
-                    html.Label("Speed", htmlFor=f"{part}-speed"),
+                    labelled("Speed", f"{part}-speed"),
                     dcc.Dropdown(SPEEDS, "1×", id=f"{part}-speed", clearable=False),
                 ],
                 className="speed",
@@ -55,6 +55,10 @@ def connect_player(app: Dash, part: str) -> None:
         ClientsideFunction("explore", "play"),
         Output(f"{part}-play", "children"),
         Input(f"{part}-play", "n_clicks"),
-        State(f"{part}-speed", "value"),
         prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("explore", "speed"),
+        Output(f"{part}-speed", "id"),
+        Input(f"{part}-speed", "value"),
     )

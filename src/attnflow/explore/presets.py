@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -42,6 +43,8 @@ class Preset(NamedTuple):
     side: float = 10.0
     extra: Extra = _nothing
     of_rows: int | None = None
+    method: str = "adaptive"
+    n: int = 200
 
 
 PRESETS: dict[str, Preset] = {
@@ -78,7 +81,7 @@ PRESETS: dict[str, Preset] = {
         of_rows=1,
         extra=lambda d: {"h": {"family": "harmonics", "sin": [0.0, 0.0, 1.0]}},
     ),
-    "Aggregation": Preset(None, 0.0, "cube", 0.8, side=2.0),
+    "Aggregation": Preset(None, 0.0, "cube", 0.8, side=2.0, method="coarsening", n=40),
     "Krause": Preset("radius", 1.0, "cube", 100.0, side=10.0),
     "HegselmannKrause": Preset("radius", 1.0, "cube", 20.0, side=6.0),
     "MeanShift": Preset("bandwidth", 1.0, "cube", 40.0),
@@ -110,6 +113,15 @@ def label_of(name: str) -> str:
     """
     number = PRESETS[name].number
     return "" if number is None else NAMES.get(number, number)
+
+
+def takes_matrices(name: str) -> bool:
+    """Whether a system has Q, K and V to choose.
+
+    >>> takes_matrices("SA"), takes_matrices("Kuramoto")
+    (True, False)
+    """
+    return {"Q", "K", "V"} <= set(inspect.signature(SYSTEMS[name]).parameters)
 
 
 def is_map(name: str) -> bool:

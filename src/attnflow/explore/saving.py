@@ -9,7 +9,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, dcc, html,
 
 from attnflow.errors import InputError
 from attnflow.explore.jobs import Jobs
-from attnflow.explore.work import done
+from attnflow.explore.work import done, excuse
 
 
 class Saved(NamedTuple):
@@ -59,6 +59,7 @@ def connect_saving(
         Input(f"{part}-ready", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(part),
     )
     def _lines(job: str | None, visitor: str) -> Any:
         result = done(jobs, visitor, job)
@@ -71,6 +72,7 @@ def connect_saving(
         State(f"{part}-ready", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(part),
     )
     def _download(*given: Any) -> Any:
         *clicks, job, visitor = given

@@ -17,17 +17,17 @@ def columns(about: str, left: Sequence[Any], name: str, right: Sequence[Any]) ->
     return html.Div(
         [
             html.Form(list(left), className="form", **aria(label=about)),
-            html.Section(list(right), className="stage", **aria(label=name)),
+            html.Section([html.H1(name), *right], className="stage", **aria(label=name)),
         ],
         className="columns",
     )
 
 
 def picture(name: str, caption: str, kind: str = "side", *, hidden: bool = False) -> Any:
-    """A plot with its caption; the whole is hidden by the class of `box-{name}`."""
+    """A plot and its caption, `caption-{name}`; the class of `box-{name}` hides the whole."""
     return html.Figure(
         [
-            html.Figcaption(caption),
+            html.Figcaption(caption, id=f"caption-{name}"),
             dcc.Graph(id=name, config=GRAPH, className="plot", responsive=True),
         ],
         id=f"box-{name}",

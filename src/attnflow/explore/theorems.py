@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from dash import Dash, Input, Output, State, html, no_update
 from pydantic import Field as Bounded
@@ -20,7 +21,7 @@ from attnflow.explore.jobs import Jobs, Tell
 from attnflow.explore.pictures import end_figure
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import boxed, columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, voice
+from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
 from attnflow.simulate import simulate
 from attnflow.theory.checks import CHECKS, Check, Outcome, check
 
@@ -32,13 +33,15 @@ SECONDS = 180.0
 class Claim(Address):
     """A claim by its id, and the seed of what is drawn."""
 
+    labels: ClassVar[Mapping[str, str]] = {"id": "Claim", "seed": "Seed"}
+
     id: str = "T6.8"
     seed: Annotated[int, Bounded(ge=0, lt=2**31)] = 0
 
     def check(self) -> None:
         """The id must be known."""
         if self.id not in CHECKS:
-            raise InputError(f"id: {unknown('claim', self.id, CHECKS)}")
+            raise InputError(f"Claim: {unknown('claim', self.id, CHECKS)}")
 
 
 class Checked(NamedTuple):
@@ -49,8 +52,8 @@ class Checked(NamedTuple):
 
 
 FIELDS: dict[str, Field] = {
-    "id": ("Claim", choice(CHECKS)),
-    "seed": ("Seed", number(0, 2**31 - 1, 1)),
+    "id": choice(CHECKS),
+    "seed": number(0, 2**31 - 1, 1),
 }
 
 
@@ -61,7 +64,7 @@ def layout(search: str, folder: Path) -> Any:
     except InputError as error:
         view, said = Claim(), str(error)
     left = [
-        *rows(PART, FIELDS, view.model_dump()),
+        *rows(PART, FIELDS, view),
         *desk(PART, "Check"),
         html.Button("Try another seed", id="another", type="button"),
     ]
@@ -110,6 +113,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         Input("theme", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(PART),
     )
     def _show(job: str | None, theme: Any, visitor: str) -> Any:
         result = done(jobs, visitor, job)
@@ -123,17 +127,18 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
 
 def _checked(view: Claim, tell: Tell) -> Checked:
     outcome = check(view.id, seed=view.seed, tell=tell)
-    return Checked(outcome, _example(CHECKS[view.id], view.seed))
+    return Checked(outcome, _example(CHECKS[view.id], view.seed, tell))
 
 
-def _example(row: Check, seed: int) -> Frames | None:
+def _example(row: Check, seed: int, tell: Tell) -> Frames | None:
     """The first start that was drawn, as it ran; None where the claim is not about a flow."""
     trial = next(iter(row.trials(seed)))
     if trial.system is None or trial.x0 is None or trial.ts is None:
         return None
     x0 = trial.x0.reshape(-1, *trial.x0.shape[-2:])[0]
     try:
-        return look_at(simulate(trial.system, x0, trial.ts, method=trial.method))
+        run = simulate(trial.system, x0, trial.ts, method=trial.method, progress=tell)
+        return look_at(run, tell)
     except (IncompleteRun, InputError):
         return None
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
+from dash import (
+    ClientsideFunction,
+    Dash,
+    Input,
+    Output,
+    State,
+    ctx,
+    dcc,
+    html,
+    no_update,
+    set_props,
+)
 
 from attnflow.errors import InputError
 from attnflow.explore.address import Address
 from attnflow.explore.fields import aria
-from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.jobs import BROKEN, Jobs, Status, Tell
 
 TICK = 100
 """Milliseconds between two looks at work that goes on."""
@@ -22,6 +35,10 @@ class Begun(NamedTuple):
     view: Address
     work: Callable[[Tell], Any]
     seconds: float
+
+    def finish(self, tell: Tell) -> Done:
+        """Do it."""
+        return Done(self.view, self.work(tell))
 
 
 class Done(NamedTuple):
@@ -42,6 +59,7 @@ def desk(part: str, label: str) -> list[Any]:
             className="buttons",
         ),
         dcc.Store(id=f"{part}-job"),
+        dcc.Store(id=f"{part}-news"),
         dcc.Store(id=f"{part}-ready"),
         dcc.Interval(id=f"{part}-clock", interval=TICK, disabled=True),
     ]
@@ -74,47 +92,88 @@ def connect_work(
 
     @app.callback(
         Output(f"{part}-job", "data"),
-        Output(f"{part}-clock", "disabled"),
         Output(f"{part}-message", "children"),
+        Output(f"{part}-progress", "className"),
         Output("place", "search", allow_duplicate=True),
+        Output("shown", "data", allow_duplicate=True),
         Input(f"{part}-run", "n_clicks"),
         Input(f"{part}-cancel", "n_clicks"),
         *[Input(field, "value") if field in also else State(field, "value") for field in fields],
+        State("place", "pathname"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(part),
     )
     def _start(run: Any, cancel: Any, *rest: Any) -> Any:
-        *values, visitor = rest
+        *values, path, visitor = rest
+        asked = time.monotonic()
         if ctx.triggered_id == f"{part}-cancel" and cancel:
-            jobs.cancel(visitor)
-            return no_update, no_update, "Cancelled.", no_update
+            jobs.cancel(visitor, asked)
+            return no_update, "Cancelled.", no_update, no_update, no_update
         try:
             begun = begin(list(values))
         except InputError as error:
-            return no_update, True, str(error), no_update
-        number = jobs.start(visitor, lambda tell: Done(begun.view, begun.work(tell)), begun.seconds)
-        return number, False, "Running …", begun.view.address()
+            jobs.cancel(visitor, asked)
+            return None, str(error), "hidden", no_update, no_update
+        number = jobs.start(visitor, begun.finish, begun.seconds, asked)
+        # What a view runs when it is opened is what its address says: no step of the way back.
+        opened = f"{part}-run.n_clicks" in ctx.triggered_prop_ids and not run
+        search = no_update if opened else begun.view.address()
+        return number, "Running …", "", search, no_update if opened else f"{path}{search}"
 
     @app.callback(
-        Output(f"{part}-message", "children", allow_duplicate=True),
-        Output(f"{part}-progress", "value"),
-        Output(f"{part}-progress", "className"),
-        Output(f"{part}-clock", "disabled", allow_duplicate=True),
-        Output(f"{part}-ready", "data"),
+        Output(f"{part}-news", "data"),
         Input(f"{part}-clock", "n_intervals"),
         State(f"{part}-job", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
+        on_error=excuse(part),
     )
-    def _watch(_: Any, job: str, visitor: str) -> Any:
+    def _watch(_: Any, job: str | None, visitor: str) -> Any:
         """Look how the work stands: often, so nothing else is done here."""
-        status = jobs.look(visitor, job)
-        if status.state in ("waiting", "running"):
-            said = "Waiting for others …" if status.state == "waiting" else "Running …"
-            return said, f"{status.part:.3f}", "", False, no_update
-        if status.state != "done":
-            return status.message, "0", "hidden", True, no_update
-        return told(status.result.found), "1", "hidden", True, job
+        return (job and _news(jobs.look(visitor, job), job, told)) or no_update
+
+    app.clientside_callback(
+        ClientsideFunction("explore", "news"),
+        Output(f"{part}-message", "children", allow_duplicate=True),
+        Output(f"{part}-progress", "value"),
+        Output(f"{part}-progress", "className", allow_duplicate=True),
+        Output(f"{part}-clock", "disabled"),
+        Output(f"{part}-ready", "data"),
+        Input(f"{part}-news", "data"),
+        Input(f"{part}-job", "data"),
+        prevent_initial_call=True,
+    )
+
+
+def _news(status: Status, job: str, told: Callable[[Any], str]) -> dict[str, Any] | None:
+    """What the page is told of a job; nothing where the visitor has another one by now.
+
+    The page leaves it alone if it has begun another meanwhile, as answers may come late.
+    """
+    if status.state == "superseded":
+        return None
+    over = status.state not in ("waiting", "running")
+    said = told(status.result.found) if status.state == "done" else status.message
+    return {
+        "job": job,
+        "said": said or "Running …",
+        "part": "0" if over else f"{status.part:.3f}",
+        "over": over,
+        "ready": job if status.state == "done" else None,
+    }
+
+
+def excuse(part: str) -> Callable[[Exception], None]:
+    """What a callback of a view does with an error: a sentence on the page, the rest in the log."""
+
+    def handle(error: Exception) -> None:
+        known = isinstance(error, InputError)
+        if not known:
+            logging.getLogger(__name__).error("a callback of the page failed", exc_info=error)
+        set_props(f"{part}-message", {"children": str(error) if known else BROKEN})
+
+    return handle
 
 
 def done(jobs: Jobs, visitor: str, job: str | None) -> Done | None:

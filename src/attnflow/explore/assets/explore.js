@@ -4,6 +4,8 @@ window.dash_clientside = window.dash_clientside || {};
 (function () {
   "use strict";
   const held = {}; // by part: the frames of its run, unpacked, and the timer that plays them
+  const pace = {}; // by part: milliseconds from one moment to the next
+  const left = {}; // by path: the query of the address when one was there last
   const took = []; // milliseconds that the last moments took, for whoever wants to know
   window.attnflowTook = took;
 
@@ -124,18 +126,20 @@ window.dash_clientside = window.dash_clientside || {};
     here.rest = window.setTimeout(() => settle(part, k), 400);
   }
 
+  // Lets Plotly know of a moment; the promise is that its tokens are drawn.
   function settle(part, k) {
     const here = held[part];
     const { tokens, attention, overlaps, curves } = moving(part);
-    if (!tokens || here.at !== k || here.timer) return;
+    if (!tokens || here.at !== k || here.timer) return null;
     const place = here.frames.seen[k];
     const moved = { x: [place[0]], y: [place[1]] };
     if (place.length > 2) moved.z = [place[2]];
-    window.Plotly.restyle(tokens, moved, [tokens.data.length - 1]);
+    const drawn = window.Plotly.restyle(tokens, moved, [tokens.data.length - 1]);
     if (attention) window.Plotly.restyle(attention, { z: [matrixAt(here, k)] }, [0]);
     if (overlaps) window.Plotly.restyle(overlaps, { y: [here.frames.overlaps[k]] }, [0]);
     const t = here.frames.ts[k];
     curves.forEach((at) => window.Plotly.relayout(at, { "shapes[0].x0": t, "shapes[0].x1": t }));
+    return drawn;
   }
 
   function pause(part) {
@@ -157,14 +161,14 @@ window.dash_clientside = window.dash_clientside || {};
       window.requestAnimationFrame(() => {
         if (here.timer && document.getElementById(`${part}-moment`)) playFrom(part, here.at + 1);
       });
-    }, here.pace);
+    }, pace[part] || PACE["1×"]);
   }
 
   function take(part, sent) {
     const before = held[part];
     if (before) window.clearTimeout(before.timer);
     const bytes = sent.attention ? unpack(sent.attention) : null;
-    held[part] = { frames: sent, bytes: bytes, timer: null, at: 0, pace: before ? before.pace : 80 };
+    held[part] = { frames: sent, bytes: bytes, timer: null, at: 0 };
     if (!before || before.frames.run !== sent.run) return true;
     held[part].at = before.at;
     return false;
@@ -189,11 +193,15 @@ window.dash_clientside = window.dash_clientside || {};
       return `${here.frames.across || "t ="} ${here.frames.ts[at]}, ${clusters} ${word}`;
     },
 
-    play: function (clicks, speed) {
+    speed: function (chosen) {
+      pace[partOf(window.dash_clientside.callback_context)] = PACE[chosen];
+      return window.dash_clientside.no_update;
+    },
+
+    play: function (clicks) {
       const part = partOf(window.dash_clientside.callback_context);
       const here = held[part];
       if (!here || !clicks) return "Play";
-      here.pace = PACE[speed] || 80;
       if (here.timer) {
         pause(part);
         return "Play";
@@ -204,11 +212,31 @@ window.dash_clientside = window.dash_clientside || {};
 
     png: function (clicks, id) {
       const at = plot(id);
-      if (clicks && at) {
-        const name = `attnflow-${id}`;
-        window.Plotly.downloadImage(at, { format: "png", scale: 2, filename: name });
-      }
+      if (!clicks || !at) return window.dash_clientside.no_update;
+      const part = partOf(window.dash_clientside.callback_context);
+      const here = held[part];
+      if (here) pause(part);
+      Promise.resolve(here && settle(part, here.at)).then(() =>
+        window.Plotly.downloadImage(at, { format: "png", scale: 2, filename: `attnflow-${id}` }),
+      );
       return window.dash_clientside.no_update;
+    },
+
+    // What is told of another run than the one that goes on changes nothing: answers may come late.
+    news: function (told, job) {
+      const kept = window.dash_clientside.no_update;
+      if (!job || !told || told.job !== job) return [kept, kept, kept, !job, kept];
+      return [told.said, told.part, told.over ? "hidden" : "", told.over, told.ready || kept];
+    },
+
+    // A link leads to its part as one left it, that of the part that is shown to its beginning.
+    links: function (path, search) {
+      const outputs = window.dash_clientside.callback_context.outputs_list;
+      left[path] = search || "";
+      return outputs.map(({ id }) => {
+        const to = id.replace("to-", "");
+        return to === path ? to : to + (left[to] || "");
+      });
     },
 
     typed: (family) => (family === "typed" ? "field" : "field hidden"),
@@ -224,11 +252,26 @@ window.dash_clientside = window.dash_clientside || {};
     },
   };
 
+  // Dash names a list by its value alone, and hides from readers what the Tab key reaches of it.
+  function nameLists() {
+    for (const list of document.querySelectorAll(".dash-dropdown[id]")) {
+      const label = `label-${list.id}`;
+      const named = list.getAttribute("aria-labelledby") || "";
+      if (named.split(" ").includes(label) || !document.getElementById(label)) continue;
+      list.setAttribute("aria-labelledby", `${label} ${named}`);
+      const target = list.parentElement.querySelector(".dash-dropdown-focus-target");
+      if (!target) continue;
+      target.removeAttribute("aria-hidden");
+      target.setAttribute("aria-labelledby", `${label} ${named}`);
+    }
+  }
+
   // Dash gives the handle of a slider no name, and makes it anew when its range changes.
   new MutationObserver(() => {
     for (const handle of document.querySelectorAll(".player [role=slider]:not([aria-label])")) {
       handle.setAttribute("aria-label", "Moment");
     }
+    nameLists();
   }).observe(document.documentElement, { childList: true, subtree: true });
 
   // Enter in a field does what the first button of its form does.

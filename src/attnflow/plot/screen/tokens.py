@@ -110,16 +110,20 @@ def _outline(stage: Stage) -> list[Any]:
 
 
 def _hull(hull: Hull) -> list[Any]:
-    points = hull.points
-    line = {"color": PALETTE[1], "width": 2}
-    sides = _places(_broken(np.array([points[list(edge)] for edge in edges(hull)])))
+    """Sides where there are some, and faces where the hull is not flat."""
+    points, line = hull.points, {"color": PALETTE[1], "width": 2}
+    if hull.dimension == 0:
+        return []
+    Lines: Any = go.Scatter3d if points.shape[1] == 3 else go.Scatter
+    ends = np.array([points[list(edge)] for edge in edges(hull)])
+    sides = Lines(**_places(_broken(ends)), mode="lines", line=line, hoverinfo="skip")
     if hull.dimension < 3:
-        return [go.Scatter(**sides, mode="lines", line=line, hoverinfo="skip")]
+        return [sides]
     i, j, k = np.array(hull.facets).T
     faces = go.Mesh3d(
         **_places(points), i=i, j=j, k=k, color=PALETTE[1], opacity=0.12, hoverinfo="skip"
     )
-    return [faces, go.Scatter3d(**sides, mode="lines", line=line, hoverinfo="skip")]
+    return [faces, sides]
 
 
 def add_level(
@@ -160,9 +164,11 @@ def _flattest(normal: Float[np.ndarray, " 3"]) -> str:
 def _window(figure: go.Figure, stage: Stage) -> None:
     """Equal scales, and the same window at all times."""
     if stage.d == 3:
+        # The reach of a stage is that of its view; in space tokens may be further along an axis.
         middle = stage.centre
+        reach = max(stage.reach, 1.08 * float(np.abs(stage.xs - middle).max()))
         sides = {
-            name: SPACE | {"range": [middle[k] - stage.reach, middle[k] + stage.reach]}
+            name: SPACE | {"range": [middle[k] - reach, middle[k] + reach]}
             for k, name in enumerate(("xaxis", "yaxis", "zaxis"))
         }
         eye = stage.frame[2] * 1.35
@@ -170,9 +176,9 @@ def _window(figure: go.Figure, stage: Stage) -> None:
         figure.update_scenes(**sides, aspectmode="cube", camera=camera)
         return
     plain = stage.ring or stage.d > 3
-    reach = {"range": [-stage.reach, stage.reach], "visible": not plain}
-    figure.update_xaxes(**reach, constrain="domain")
-    figure.update_yaxes(**reach, scaleanchor="x", constrain="domain")
+    across = {"range": [-stage.reach, stage.reach], "visible": not plain}
+    figure.update_xaxes(**across, constrain="domain")
+    figure.update_yaxes(**across, scaleanchor="x", constrain="domain")
 
 
 def _slider(figure: go.Figure) -> dict[str, Any]:
