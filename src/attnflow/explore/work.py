@@ -121,6 +121,12 @@ def connect_work(
         search = no_update if opened else begun.view.address()
         return number, "Running …", "", search, no_update if opened else f"{path}{search}"
 
+    _connect_watch(app, jobs, part, told)
+
+
+def _connect_watch(app: Dash, jobs: Jobs, part: str, told: Callable[[Any], str]) -> None:
+    """Let the clock of a view ask how its work stands, and the page take in the answers."""
+
     @app.callback(
         Output(f"{part}-news", "data"),
         Input(f"{part}-clock", "n_intervals"),
