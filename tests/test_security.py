@@ -224,10 +224,16 @@ def test_the_page_itself_is_heard(app):
     answer = app.test_client().post(
         UPDATE,
         json={
-            "output": "part.children",
-            "outputs": {"id": "part", "property": "children"},
-            "inputs": [{"id": "place", "property": "pathname", "value": "/nowhere"}],
-            "state": [{"id": "place", "property": "search", "value": ""}],
+            "output": "..part.children...shown.data..",
+            "outputs": [
+                {"id": "part", "property": "children"},
+                {"id": "shown", "property": "data"},
+            ],
+            "inputs": [
+                {"id": "place", "property": "pathname", "value": "/nowhere"},
+                {"id": "place", "property": "search", "value": ""},
+            ],
+            "state": [{"id": "shown", "property": "data"}],
             "changedPropIds": ["place.pathname"],
         },
         headers={"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"},
