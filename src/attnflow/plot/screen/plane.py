@@ -37,7 +37,7 @@ def phase(
         zmin=low,
         zmax=high,
         colorscale="Blues",
-        colorbar={"title": {"text": name, "side": "right"}},
+        colorbar={"title": {"text": name.replace(", ", ",<br>"), "side": "right"}},
         hovertemplate=f"t = %{{x:.3g}}, {axis} = %{{y:.3g}}: %{{z:.3g}}<extra></extra>",
     )
     figure = go.Figure(image)

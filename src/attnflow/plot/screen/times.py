@@ -52,7 +52,8 @@ def merge_tree(
             hoverinfo="name",
         )
     begin = [branch.up[0] for branch in branches(labels)]
-    figure.update_yaxes(tickvals=begin, ticktext=list(names), autorange="reversed", showgrid=False)
+    figure.update_yaxes(tickvals=begin, ticktext=list(names), autorange="reversed")
+    figure.update_yaxes(showgrid=False, automargin=True)
     figure.update_xaxes(title="layers passed", dtick=max(1, len(labels) // 12), showgrid=False)
     figure.update_layout(showlegend=False)
     return themed(figure, theme)
