@@ -1,7 +1,6 @@
 """What SECURITY.md promises: nothing in a file is run, and the page is for its own visitors."""
 
 import ast
-import contextlib
 import json
 import os
 import pickle
@@ -9,7 +8,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import xarray
 
 import attnflow as af
 from attnflow import sweep
@@ -154,9 +152,8 @@ def test_a_store_with_a_pickle_is_not_opened(armed, tmp_path):
 
 
 def test_the_pickle_is_alive(armed, tmp_path):
-    """Whoever opens it without looking sets it off, so that the test before means something."""
-    with contextlib.suppress(TypeError, ValueError):  # what is left is no array
-        xarray.open_zarr(armed).load()
+    """Whoever unpacks it sets it off, as some versions of Zarr do."""
+    pickle.loads((armed / "E" / "0").read_bytes())
     assert (tmp_path / "exploded").exists()
 
 
