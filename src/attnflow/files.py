@@ -152,6 +152,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _scratch_of(path: Path) -> Path:
+    path = path.absolute()
     return path.with_name(f"{UNFINISHED}{path.name}")
 
 

@@ -71,7 +71,7 @@ def _figures(
     from attnflow.files import write_whole
 
     check_output(json_file)
-    check_place(out)
+    check_place(out / INDEX if out.is_dir() else out)
     if out.exists() and not out.is_dir():
         raise InputError(f"--out: {out} is a file, not a folder.")
     if size not in SIZES:

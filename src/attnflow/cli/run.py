@@ -64,8 +64,8 @@ def _run(
         check_output(path, suffixes)
     check_output(json_file)
     if store is not None:
-        check_place(store)
         require_replaceable(store)
+        check_place(store)
     wanted = default_spec() if spec is None else read_spec(spec)
     planned = wanted.build()
     code = 0
