@@ -216,7 +216,9 @@ window.dash_clientside = window.dash_clientside || {};
       const part = partOf(window.dash_clientside.callback_context);
       const here = held[part];
       if (here) pause(part);
-      Promise.resolve(here && settle(part, here.at)).then(() =>
+      // A moment may be on its way to the slider: it is waited for.
+      const rest = new Promise((done) => window.setTimeout(done, here ? 150 : 0));
+      rest.then(() => here && settle(part, here.at)).then(() =>
         window.Plotly.downloadImage(at, { format: "png", scale: 2, filename: `attnflow-${id}` }),
       );
       return window.dash_clientside.no_update;
