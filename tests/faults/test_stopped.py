@@ -129,7 +129,7 @@ def test_figures(tmp_path, tries):
     command = ("figures", "P-gamma", "E-fig1", "--no-film", "--workers", 2, "--out", "out")
     for moment, sent in attacks(tries, 12.0):
         code, said = stopped(tmp_path, command, moment, sent)
-        assert code in (0, CODES[sent]), said
+        assert code in (0, CODES[sent]) or (code == -sent and "index.html" in said), said
         for record in (tmp_path / "out").glob("[PE]*.json"):
             told = json.loads(record.read_text())
             assert all((tmp_path / "out" / file).exists() for file in told["files"])
