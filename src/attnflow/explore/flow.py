@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, html, no_update
 
 from attnflow.errors import InputError
 from attnflow.explore import exports, limits
@@ -14,11 +14,12 @@ from attnflow.explore.form import FAMILIES, MATRICES, METHODS, STARTS, Form, unu
 from attnflow.explore.frames import ATTENDED, Frames, attending, run_flow, to_page
 from attnflow.explore.jobs import Jobs
 from attnflow.explore.pictures import CAPTIONS, captions, side_figures, tokens_figure
-from attnflow.explore.player import connect_player, player
+from attnflow.explore.player import connect_player, player, wind, wound
 from attnflow.explore.presets import PRESETS, label_of
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import boxed, columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
+from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
+from attnflow.plot import screen
 from attnflow.spec import toml_of
 from attnflow.systems import SYSTEMS
 
@@ -86,7 +87,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     connect_player(app, PART)
     connect_saving(app, jobs, PART, f"{PART}-tokens", SAVED, _python)
     _fill_in(app)
-    _draw(app, jobs)
+    connect_drawing(app, jobs, PART, _drawing(), _drawn)
     for name in ("scores", "values"):
         app.clientside_callback(
             ClientsideFunction("explore", "typed"),
@@ -151,31 +152,20 @@ def _fill_in(app: Dash) -> None:
         return [_equation(system), label_of(system), *shown]
 
 
-def _draw(app: Dash, jobs: Jobs) -> None:
-    @app.callback(
+def _drawing() -> list[Output]:
+    """What `_drawn` gives."""
+    return [
         *[Output(f"{PART}-{name}", "figure") for name in ("tokens", *CAPTIONS)],
         *[Output(f"box-{PART}-{name}", "className") for name in CAPTIONS],
         *[Output(f"caption-{PART}-{name}", "children") for name in CAPTIONS],
-        Output(f"{PART}-frames", "data"),
-        Output(f"{PART}-moment", "max"),
-        Output(f"{PART}-moment", "value"),
+        *wound(PART),
         Output("predicted", "children"),
-        Input(f"{PART}-ready", "data"),
-        Input("theme", "data"),
-        State("visitor", "data"),
-        prevent_initial_call=True,
-        on_error=excuse(PART),
-    )
-    def _show(job: str | None, theme: str, visitor: str) -> Any:
-        """Draw what is done, in the colours of the page."""
-        result = done(jobs, visitor, job)
-        if result is None:
-            return [no_update] * (3 * len(CAPTIONS) + 5)
-        frames = result.found
-        beside = side_figures(frames, theme)
-        figures = [tokens_figure(frames, theme), *(figure or no_update for figure in beside)]
-        shown = [boxed("side", shown=figure is not None) for figure in beside]
-        last = len(frames.report.times) - 1
-        moment = no_update if ctx.triggered_id == "theme" else 0
-        drawn = [*figures, *shown, *captions(frames)]
-        return [*drawn, to_page(frames) | {"run": job}, last, moment, frames.predicted]
+    ]
+
+
+def _drawn(frames: Frames, theme: screen.Theme) -> list[Any]:
+    beside = side_figures(frames, theme)
+    figures = [tokens_figure(frames, theme), *(figure or no_update for figure in beside)]
+    shown = [boxed("side", shown=figure is not None) for figure in beside]
+    played = wind(PART, to_page(frames), last=len(frames.report.times) - 1)
+    return [*figures, *shown, *captions(frames), *played, frames.predicted]

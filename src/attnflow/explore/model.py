@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import xarray
-from dash import Dash, Input, Output, State, ctx, html, no_update
+from dash import Dash, Output, html
 from pydantic import Field as Bounded
 
 from attnflow import models
@@ -20,10 +20,10 @@ from attnflow.explore import exports, places
 from attnflow.explore.address import Address
 from attnflow.explore.fields import Field, choice, number, rows, words
 from attnflow.explore.jobs import Jobs, Tell
-from attnflow.explore.player import connect_player, player
+from attnflow.explore.player import connect_player, player, wind, wound
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
+from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
 from attnflow.models.surveyed import Survey
 from attnflow.plot import screen
 from attnflow.plot.model import joining_tokens
@@ -100,40 +100,22 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     connect_player(app, PART)
     connect_saving(app, jobs, PART, f"{PART}-tokens", SAVED, _python)
 
-    @app.callback(
-        *[Output(f"{PART}-{name}", "figure") for name in ("tokens", "overlaps", "tree")],
-        Output(f"{PART}-frames", "data"),
-        Output(f"{PART}-moment", "max"),
-        Output(f"{PART}-moment", "value"),
-        Input(f"{PART}-ready", "data"),
-        Input("theme", "data"),
-        State("visitor", "data"),
-        prevent_initial_call=True,
-        on_error=excuse(PART),
-    )
-    def _show(job: str | None, theme: Any, visitor: str) -> Any:
-        result = done(jobs, visitor, job)
-        if result is None:
-            return [no_update] * 6
-        survey, moment = result.found, no_update if ctx.triggered_id == "theme" else 0
-        return [*_figures(survey, theme), _frames(survey) | {"run": job}, survey.layers, moment]
-
-    @app.callback(
+    figures = [Output(f"{PART}-{name}", "figure") for name in ("tokens", "overlaps", "tree")]
+    connect_drawing(app, jobs, PART, [*figures, *wound(PART)], _drawn)
+    spectra = [
         Output(f"{PART}-spectra", "figure"),
         Output(f"caption-{PART}-spectra", "children"),
-        Input(f"{PART}-ready", "data"),
-        Input(f"{PART}-layer", "value"),
-        Input("theme", "data"),
-        State("visitor", "data"),
-        prevent_initial_call=True,
-        on_error=excuse(PART),
-    )
-    def _heads(job: str | None, layer: int | None, theme: Any, visitor: str) -> Any:
-        result = done(jobs, visitor, job)
-        if result is None:
-            return no_update, no_update
-        asked, last = layer or 1, len(result.found.spectra)
-        return _spectra(result.found, min(asked, last), theme), _of_layer(asked, last)
+    ]
+    connect_drawing(app, jobs, PART, spectra, _heads, also=[f"{PART}-layer"])
+
+
+def _drawn(survey: Survey, theme: screen.Theme) -> list[Any]:
+    return [*_figures(survey, theme), *wind(PART, _frames(survey), survey.layers)]
+
+
+def _heads(survey: Survey, theme: screen.Theme, layer: int | None) -> list[Any]:
+    asked, last = layer or 1, len(survey.spectra)
+    return [_spectra(survey, min(asked, last), theme), _of_layer(asked, last)]
 
 
 @lru_cache(maxsize=2)
@@ -166,7 +148,7 @@ def _directions(survey: Survey) -> np.ndarray:
     return np.asarray(survey.states / np.linalg.norm(survey.states, axis=-1, keepdims=True))
 
 
-def _figures(survey: Survey, theme: Any) -> list[Any]:
+def _figures(survey: Survey, theme: screen.Theme) -> list[Any]:
     """Tokens and overlaps before the first layer, and who joins whom."""
     text = survey.texts[0]
     tokens = screen.start_of_tokens(
@@ -194,7 +176,7 @@ def _frames(survey: Survey) -> dict[str, Any]:
     }
 
 
-def _spectra(survey: Survey, layer: int, theme: Any) -> Any:
+def _spectra(survey: Survey, layer: int, theme: screen.Theme) -> Any:
     found = survey.spectra[layer - 1]
     values = np.concatenate([head.eigenvalues for head in found.heads])
     return screen.spectrum(values, theme=theme)

@@ -19,7 +19,7 @@ from attnflow.explore.fields import Field, choice, number, rows
 from attnflow.explore.jobs import Jobs, Tell
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
+from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, done, excuse, voice
 from attnflow.plot import screen
 from attnflow.spec import toml_of
 
@@ -127,17 +127,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         Input(f"{PART}-store", "value"),
     )
 
-    @app.callback(
-        Output("diagram", "figure"),
-        Input(f"{PART}-ready", "data"),
-        Input("theme", "data"),
-        State("visitor", "data"),
-        prevent_initial_call=True,
-        on_error=excuse(PART),
-    )
-    def _show(job: str | None, theme: Any, visitor: str) -> Any:
-        result = done(jobs, visitor, job)
-        return no_update if result is None else _figure(result.found, theme)
+    connect_drawing(app, jobs, PART, [Output("diagram", "figure")], _figures)
 
     @app.callback(
         Output("place", "pathname"),
@@ -172,9 +162,9 @@ def _made(view: Phase, tell: Tell) -> Diagram:
         return opened(store)
 
 
-def _figure(diagram: Diagram, theme: Any) -> Any:
+def _figures(diagram: Diagram, theme: screen.Theme) -> list[Any]:
     figure = screen.phase(diagram.data, diagram.variable, curve=diagram.curve, theme=theme)
-    return figure.update_layout(margin={"t": 10})
+    return [figure.update_layout(margin={"t": 10})]
 
 
 SAVED = {

@@ -25,7 +25,7 @@ CAPTIONS = {
 """The pictures beside the tokens, and what they say before a run."""
 
 
-def tokens_figure(frames: Frames, theme: Any) -> Any:
+def tokens_figure(frames: Frames, theme: screen.Theme) -> Any:
     """Tokens where they begin, with their paths, and the hull of where they end if it is proven."""
     stage = frames.stage
     figure = screen.start_of_tokens(
@@ -44,7 +44,7 @@ def tokens_figure(frames: Frames, theme: Any) -> Any:
     return figure.update_layout(uirevision="kept", margin=BARE if plain else MARGIN)
 
 
-def end_figure(frames: Frames, theme: Any) -> Any:
+def end_figure(frames: Frames, theme: screen.Theme) -> Any:
     """Tokens where they end, with their paths."""
     figure = tokens_figure(frames, theme)
     last = dict(zip("xyz", frames.seen[-1].T, strict=False))
@@ -66,7 +66,7 @@ def captions(frames: Frames) -> list[str]:
     return list(said.values())
 
 
-def side_figures(frames: Frames, theme: Any) -> list[Any]:
+def side_figures(frames: Frames, theme: screen.Theme) -> list[Any]:
     """Attention, overlaps, energy and clusters; None for what a run does not have."""
     report, ts = frames.report, np.asarray(frames.report.times)
     edges = np.linspace(-1, 1, BINS + 1)
@@ -90,7 +90,7 @@ def side_figures(frames: Frames, theme: Any) -> list[Any]:
     return [figure and figure.update_layout(margin=MARGIN) for figure in found]
 
 
-def _along(ts: np.ndarray, numbers: dict[str, np.ndarray], theme: Any) -> Any:
+def _along(ts: np.ndarray, numbers: dict[str, np.ndarray], theme: screen.Theme) -> Any:
     """Numbers along time, with a line at the moment that is shown."""
     figure = screen.lines(ts, numbers, theme=theme)
     figure.add_vline(x=float(ts[0]), line={"color": PALETTE[1], "width": 1.5})

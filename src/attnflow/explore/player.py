@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, dcc, html
+from dash import ClientsideFunction, Dash, Input, Output, ctx, dcc, html, no_update
 
 from attnflow.explore.fields import aria, labelled
 
@@ -40,6 +40,21 @@ def player(part: str) -> Any:
         role="group",
         **aria(label="Time"),
     )
+
+
+def wound(part: str) -> list[Output]:
+    """What the player of a view is given when its run is drawn: the outputs of `wind`."""
+    return [
+        Output(f"{part}-frames", "data"),
+        Output(f"{part}-moment", "max"),
+        Output(f"{part}-moment", "value"),
+    ]
+
+
+def wind(part: str, frames: dict[str, Any], last: int) -> list[Any]:
+    """The frames, their last moment, and the one to show: of a new run the first."""
+    run = ctx.inputs[f"{part}-ready.data"]
+    return [frames | {"run": run}, last, no_update if ctx.triggered_id == "theme" else 0]
 
 
 def connect_player(app: Dash, part: str) -> None:

@@ -21,7 +21,8 @@ from attnflow.explore.jobs import Jobs, Tell
 from attnflow.explore.pictures import end_figure
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import boxed, columns, picture, warning
-from attnflow.explore.work import Begun, connect_work, desk, done, excuse, voice
+from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
+from attnflow.plot import screen
 from attnflow.simulate import simulate
 from attnflow.theory.checks import CHECKS, Check, Outcome, check
 
@@ -87,6 +88,12 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         return Begun(view, lambda tell: _checked(view, tell), SECONDS)
 
     connect_work(app, jobs, PART, ids(PART, FIELDS), begin, lambda found: _verdict(found.outcome))
+    outputs = [
+        Output("measured", "children"),
+        Output("example", "figure"),
+        Output("box-example", "className"),
+    ]
+    connect_drawing(app, jobs, PART, outputs, _drawn)
     connect_saving(app, jobs, PART, "example", SAVED, _python)
 
     @app.callback(Output("stated", "children"), Input(f"{PART}-id", "value"))
@@ -105,24 +112,11 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         """The next seed, checked at once."""
         return ((seed or 0) + 1, (runs or 0) + 1) if clicks else (no_update, no_update)
 
-    @app.callback(
-        Output("measured", "children"),
-        Output("example", "figure"),
-        Output("box-example", "className"),
-        Input(f"{PART}-ready", "data"),
-        Input("theme", "data"),
-        State("visitor", "data"),
-        prevent_initial_call=True,
-        on_error=excuse(PART),
-    )
-    def _show(job: str | None, theme: Any, visitor: str) -> Any:
-        result = done(jobs, visitor, job)
-        if result is None:
-            return no_update, no_update, no_update
-        found = result.found
-        shown = boxed("main", shown=found.example is not None)
-        figure = no_update if found.example is None else end_figure(found.example, theme)
-        return _table(found.outcome), figure, shown
+
+def _drawn(found: Checked, theme: screen.Theme) -> list[Any]:
+    shown = boxed("main", shown=found.example is not None)
+    figure = no_update if found.example is None else end_figure(found.example, theme)
+    return [_table(found.outcome), figure, shown]
 
 
 def _checked(view: Claim, tell: Tell) -> Checked:

@@ -24,6 +24,7 @@ from attnflow.errors import InputError
 from attnflow.explore.address import Address
 from attnflow.explore.fields import aria
 from attnflow.explore.jobs import BROKEN, Jobs, Status, Tell
+from attnflow.plot import screen
 
 TICK = 100
 """Milliseconds between two looks at work that goes on."""
@@ -168,6 +169,35 @@ def _news(status: Status, job: str, told: Callable[[Any], str]) -> dict[str, Any
         "over": over,
         "ready": job if status.state == "done" else None,
     }
+
+
+def connect_drawing(
+    app: Dash,
+    jobs: Jobs,
+    part: str,
+    outputs: Sequence[Output],
+    draw: Callable[..., Sequence[Any]],
+    also: Sequence[str] = (),
+) -> None:
+    """Let a view draw what is done, and draw it again in the colours of another theme.
+
+    `draw(found, theme, *values)` gives the outputs; `values` are those of the fields in `also`,
+    and a change of one draws anew, too.
+    """
+
+    @app.callback(
+        list(outputs),
+        Input(f"{part}-ready", "data"),
+        Input("theme", "data"),
+        *[Input(field, "value") for field in also],
+        State("visitor", "data"),
+        prevent_initial_call=True,
+        on_error=excuse(part),
+    )
+    def _show(job: str | None, theme: screen.Theme, *rest: Any) -> Any:
+        *values, visitor = rest
+        result = done(jobs, visitor, job)
+        return [no_update] * len(outputs) if result is None else draw(result.found, theme, *values)
 
 
 def excuse(part: str) -> Callable[[Exception], None]:
