@@ -266,3 +266,12 @@ def test_n_20000_takes_a_step_within_a_gigabyte():
     assert step.memory_analysis().temp_size_in_bytes < 2**29
     traj = af.simulate(af.SA(4.0), x0, [0.0, 0.1], method=af.Layers(0.1))
     assert np.isfinite(traj.final).all()
+
+
+@pytest.mark.parametrize("system", [af.SA(1.0, V=-1.0), af.PostNorm(1.0, np.ones(2), V=-1.0)])
+def test_a_layer_that_leads_to_the_origin_ends_the_run(system):
+    """One token, V = −I, Δt = 1: x − x has no direction."""
+    x0 = np.array([[0.6, 0.8]])
+    with pytest.raises(af.IncompleteRun, match="to the origin, which has no direction") as caught:
+        af.simulate(system, x0, [0.0, 1.0, 2.0], method=af.Layers(dt=1.0))
+    np.testing.assert_allclose(caught.value.trajectory.xs, x0[None], rtol=1e-15)

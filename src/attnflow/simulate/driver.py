@@ -222,8 +222,9 @@ class _Run:
         t, dt = float(at.t[i]), float(at.dt[i])
         who = f"run {i} of the batch" if len(stuck) > 1 else "the run"
         if not finite[i]:
-            why = f"the state of {who} is no longer finite: tokens ran away. Take a smaller dt, "
-            why += "or look at x through RescaledAttention"
+            why = f"the state of {who} is no longer finite: tokens ran away, or a step took one "
+            why += "to the origin, which has no direction. Take a smaller dt, or look at tokens "
+            why += "that grow through RescaledAttention"
         elif failed[i]:
             why = f"the steps of {who} collapsed to {dt:.1e}: the velocity is nearly "
             why += "discontinuous there (an almost-hard maximum). Use Fixed(dt), a looser rtol, "

@@ -54,7 +54,10 @@ class Problem(eqx.Module):
         basis: Float[Array, "r d"] | None = None,
         key: Key[Array, ""] | None = None,
     ) -> Standing:
-        """The standing at ts[0], before any step; the key is for systems that draw as they run."""
+        """The standing at ts[0], before any step; the key is for systems that draw as they run.
+
+        What is kept at ts[0] is kept now: no step that fails can take it along.
+        """
         t0, t1 = self.ts[0], self.ts[-1]
         parts = self._pieces(masses, key, x)
         y = parts.encode(t0, x)
@@ -62,7 +65,7 @@ class Problem(eqx.Module):
         t_next, controller_state = parts.controller.init(
             parts.term, t0, t1, y, parts.dt0, None, parts.solver.func, order
         )
-        one = jax.eval_shape(lambda: self._keep(parts, t0, y, basis))
+        first = jax.tree.map(jnp.asarray, self._keep(parts, t0, y, basis))
         none = jnp.zeros((), int)
         start = Standing(
             masses=masses,
@@ -74,8 +77,10 @@ class Problem(eqx.Module):
             solver_state=parts.solver.init(parts.term, t0, t_next, y, None),
             controller_state=controller_state,
             made_jump=jnp.zeros((), bool),
-            kept=jax.tree.map(lambda a: _unset((len(self.ts), *a.shape), a.dtype), one),
-            count=none,
+            kept=jax.tree.map(
+                lambda a: _unset((len(self.ts), *a.shape), a.dtype).at[0].set(a), first
+            ),
+            count=none + 1,
             accepted=none,
             rejected=none,
             failed=jnp.zeros((), bool),
