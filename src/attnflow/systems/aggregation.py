@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -13,15 +12,11 @@ from jaxtyping import Array, Float, Real
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
-from attnflow.systems.base import System
-from attnflow.systems.kernels import as_shares
+from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
 from attnflow.systems.potentials import Potential, as_potential
 
-ROWS = 256
-"""Tokens whose forces are summed together: memory is O(n · d · ROWS)."""
 
-
-class Aggregation(System):
+class Aggregation(Pairwise):
     """Aggregation on R^d, [P](3.10) as particles: the gradient flow of an interaction energy.
 
         x_i' = −(1/n) Σ_j ∇W(x_i − x_j),   with masses −Σ_j m_j ∇W(x_i − x_j) / Σ_j m_j
@@ -66,7 +61,7 @@ class Aggregation(System):
             pulls = jax.vmap(jax.grad(self.W))(jnp.where(acts, z, 1))
             return -shares @ jnp.where(acts, pulls, 0)
 
-        return _each(force, x)
+        return in_blocks(jax.vmap(force), x)
 
     def energy(
         self, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -85,7 +80,7 @@ class Aggregation(System):
             values = jax.vmap(self.W)(jnp.where(acts[:, None], z, 1))
             return shares @ jnp.where(acts, values, 0)
 
-        return shares @ _each(row, x) / 2
+        return shares @ in_blocks(jax.vmap(row), x) / 2
 
     @property
     def mergeable(self) -> bool:
@@ -111,10 +106,6 @@ class Aggregation(System):
                 f"returns {value!r}."
             )
 
-    def scores_held(self, n: int) -> int:
-        """A block of rows."""
-        return n * min(ROWS, n)
-
     def parameters(self) -> dict[str, Any]:
         """W, by its name where it has no numbers."""
         if not isinstance(self.W, Potential):
@@ -123,8 +114,3 @@ class Aggregation(System):
         if not numbers or is_traced(numbers):
             return {"W": name}
         return {"W": {"name": name} | {k: float(v) for k, v in numbers.items()}}
-
-
-def _each(fn: Callable[[Array], Array], x: Float[Array, "n d"]) -> Float[Array, "n ..."]:
-    """`fn` of every token, a block of them at a time where they are many."""
-    return jax.vmap(fn)(x) if len(x) <= ROWS else jax.lax.map(fn, x, batch_size=ROWS)

@@ -10,10 +10,10 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from attnflow.systems.angles import AngleSystem, as_angles
 from attnflow.systems.attention import as_beta
-from attnflow.systems.kernels import as_shares
+from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
 
 
-class AngularAttention(AngleSystem):
+class AngularAttention(AngleSystem, Pairwise):
     """`θ_i' = c_i Σ_j m_j e^{β (cos(θ_j − θ_i) − 1)} sin(θ_j − θ_i)`; a subclass gives c_i.
 
     Differences of angles come first, so that close tokens keep all the digits of their distance and
@@ -27,7 +27,7 @@ class AngularAttention(AngleSystem):
         self.beta = as_beta(beta)
 
     @abc.abstractmethod
-    def factor(self, weights: Float[Array, "n n"], beta: Float[Array, ""]) -> Float[Array, "*n"]:
+    def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """The c_i, from the weights that the sines have in the sum."""
 
     def velocity(
@@ -36,11 +36,15 @@ class AngularAttention(AngleSystem):
         """The speeds of the angles."""
         theta = as_angles(x)
         beta = self.beta.astype(theta.dtype)
-        ahead = theta[None, :] - theta[:, None]
-        # cos − 1 loses the digits of a small angle, −2 sin² of its half does not.
-        weights = as_shares(masses, theta) * jnp.exp(-2 * beta * jnp.sin(ahead / 2) ** 2)
-        speed = self.factor(weights, beta) * jnp.sum(weights * jnp.sin(ahead), axis=1)
-        return speed[:, None]
+        shares = as_shares(masses, theta)
+
+        def speeds(block: Float[Array, " b"]) -> Float[Array, " b"]:
+            ahead = theta - block[:, None]
+            # cos − 1 loses the digits of a small angle, −2 sin² of its half does not.
+            weights = shares * jnp.exp(-2 * beta * jnp.sin(ahead / 2) ** 2)
+            return self.factor(weights, beta) * jnp.sum(weights * jnp.sin(ahead), axis=1)
+
+        return in_blocks(speeds, theta)[:, None]
 
     def parameters(self) -> dict[str, Any]:
         """β."""
@@ -54,7 +58,7 @@ class AngularSA(AngularAttention):
 
     The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`: the same flow as SA
     with d = 2. Its `Layers` are Euler steps of the angles, not SAd. For the long life of metastable
-    clusters, and for many tokens, take `SA`, which can merge tokens and sum through harmonics.
+    clusters, and for very many tokens, take `SA`, which can merge tokens and sum through harmonics.
     Good values: those of `SA`, such as β = 9, where a few clusters live long.
 
     >>> print(AngularSA(beta=0.0).velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])))
@@ -65,7 +69,7 @@ class AngularSA(AngularAttention):
     equation: ClassVar[str] = "θ_i' = Σ_j A_ij sin(θ_j − θ_i), A = softmax(β cos(θ_j − θ_i))"
     source: ClassVar[str] = "[P](7.1)"
 
-    def factor(self, weights: Float[Array, "n n"], beta: Float[Array, ""]) -> Float[Array, "*n"]:
+    def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """1 over the sum of the weights."""
         return 1 / weights.sum(axis=1)
 
@@ -86,6 +90,6 @@ class AngularUSA(AngularAttention):
     equation: ClassVar[str] = "θ_i' = (1/n) Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i)"
     source: ClassVar[str] = "[P](7.1)"
 
-    def factor(self, weights: Float[Array, "n n"], beta: Float[Array, ""]) -> Float[Array, "*n"]:
+    def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """e^β, which the weights are without."""
         return jnp.exp(beta)

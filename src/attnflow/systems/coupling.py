@@ -11,9 +11,10 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from attnflow.errors import InputError
 from attnflow.systems.angles import Oscillators
+from attnflow.systems.kernels import Pairwise, in_blocks
 
 
-class CircleCoupling(Oscillators):
+class CircleCoupling(Oscillators, Pairwise):
     """Oscillators with a general coupling function, [P](7.5).
 
         θ_i' = ω_i + (K/n) Σ_j h(θ_j − θ_i)
@@ -47,7 +48,11 @@ class CircleCoupling(Oscillators):
 
     def pull(self, theta: Float[Array, " n"], shares: Float[Array, " n"]) -> Float[Array, " n"]:
         """`Σ_j h(θ_j − θ_i)` by shares."""
-        return jnp.sum(shares * self.h(theta[None, :] - theta[:, None]), axis=1)
+
+        def pulls(block: Float[Array, " b"]) -> Float[Array, " b"]:
+            return jnp.sum(shares * self.h(theta - block[:, None]), axis=1)
+
+        return in_blocks(pulls, theta)
 
     def parameters(self) -> dict[str, Any]:
         """The function too."""

@@ -10,11 +10,10 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space
-from attnflow.systems.base import System
-from attnflow.systems.kernels import as_shares
+from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
 
 
-class CuckerSmale(System):
+class CuckerSmale(Pairwise):
     """Cucker and Smale's birds, which align their velocities (2007).
 
         x_i' = v_i,   v_i' = (K/n) Σ_j (1 + |x_i − x_j|²)^{−b} (v_j − v_i)
@@ -48,10 +47,15 @@ class CuckerSmale(System):
         """(v, the pull of the others)."""
         x = as_floats(x)
         place, v = jnp.split(x, 2, axis=-1)
-        squared = jnp.sum((place[:, None] - place[None]) ** 2, axis=-1)
-        weights = (1 + squared) ** -self.b.astype(x.dtype) * as_shares(masses, x)
-        pull = weights @ v - weights.sum(axis=1, keepdims=True) * v
-        return jnp.concatenate([v, self.K.astype(x.dtype) * pull], axis=-1)
+        b, shares = self.b.astype(x.dtype), as_shares(masses, x)
+
+        def pull(birds: Float[Array, "b m"]) -> Float[Array, "b d"]:
+            here, own = jnp.split(birds, 2, axis=-1)
+            squared = jnp.sum((here[:, None] - place) ** 2, axis=-1)
+            weights = (1 + squared) ** -b * shares
+            return weights @ v - weights.sum(axis=1, keepdims=True) * own
+
+        return jnp.concatenate([v, self.K.astype(x.dtype) * in_blocks(pull, x)], axis=-1)
 
     def positions(self, x: Float[Array, "n m"]) -> Float[Array, "n d"]:
         """The places of the birds."""

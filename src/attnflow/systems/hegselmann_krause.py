@@ -10,7 +10,9 @@ from attnflow.checks import as_floats
 from attnflow.spaces import Euclidean
 from attnflow.systems.base import Map
 from attnflow.systems.kernels import (
+    Pairwise,
     as_length,
+    in_blocks,
     indicator,
     require_whole_steps,
     squared_distances,
@@ -18,7 +20,7 @@ from attnflow.systems.kernels import (
 )
 
 
-class HegselmannKrause(Map):
+class HegselmannKrause(Map, Pairwise):
     """Bounded confidence on R^d, a map in time (Hegselmann and Krause, 2002; [E] related work).
 
         x_i ← mean of all x_j with |x_i − x_j| ≤ radius
@@ -52,7 +54,11 @@ class HegselmannKrause(Map):
     ) -> Float[Array, "n d"]:
         """Everybody at the mean of their neighbours; k and dt do not matter."""
         x = as_floats(x)
-        return weighted_means(indicator(squared_distances(x, x, self.radius)), x, masses)
+
+        def means(block: Float[Array, "b d"]) -> Float[Array, "b d"]:
+            return weighted_means(indicator(squared_distances(block, x, self.radius)), x, masses)
+
+        return in_blocks(means, x)
 
     def check_layers(self, dt: Any, start: Any) -> None:
         """One layer is one update."""

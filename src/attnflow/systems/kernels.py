@@ -1,16 +1,52 @@
-"""What averaging over neighbours shares: weights by distance or mass, means, whole steps."""
+"""What sums over pairs share: blocks of rows, weights by distance or mass, means, whole steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from attnflow.checks import as_number, require_positive
 from attnflow.errors import InputError
 from attnflow.systems.base import System
+
+WHOLE, ROWS = 1024, 256
+"""Up to WHOLE tokens all pairs are in memory at once; of more, those of ROWS tokens with all."""
+
+
+class Pairwise(System):
+    """A system that sums over pairs with `in_blocks`, so that its memory is O(n)."""
+
+    def scores_held(self, n: int) -> int:
+        """Those of a block of rows."""
+        return n * rows(n)
+
+
+def rows(n: int) -> int:
+    """How many of n tokens `in_blocks` takes at a time.
+
+    >>> rows(1000), rows(10**6)
+    (1000, 256)
+    """
+    return n if n <= WHOLE else ROWS
+
+
+def in_blocks(fn: Callable[[Array], Array], x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    """`fn` of blocks of the rows of x, one after the other: memory O(n), also for gradients.
+
+    >>> print(in_blocks(lambda x: 2 * x, jnp.arange(3.0)))
+    [0. 2. 4.]
+    """
+    n, block = len(x), rows(len(x))
+    if block == n:
+        return fn(x)
+    blocks = -(-n // block)
+    padded = jnp.pad(x, [(0, blocks * block - n), *[(0, 0)] * (x.ndim - 1)], mode="edge")
+    found = jax.lax.map(jax.checkpoint(fn), padded.reshape(blocks, block, *x.shape[1:]))
+    return found.reshape(blocks * block, *found.shape[2:])[:n]
 
 
 def gaussian(s: Float[Array, "*n"]) -> Float[Array, "*n"]:

@@ -12,11 +12,17 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import Euclidean
-from attnflow.systems.base import System
-from attnflow.systems.kernels import PHI, as_length, squared_distances, weighted_means
+from attnflow.systems.kernels import (
+    PHI,
+    Pairwise,
+    as_length,
+    in_blocks,
+    squared_distances,
+    weighted_means,
+)
 
 
-class Krause(System):
+class Krause(Pairwise):
     """Krause's model on R^d ([E], related work).
 
         x_i' = Σ_j a_ij (x_j − x_i),   a_ij = φ(|x_i−x_j|²) / Σ_k φ(|x_i−x_k|²)
@@ -59,7 +65,11 @@ class Krause(System):
         """The way to the weighted mean."""
         x = as_floats(x)
         phi = PHI[self.phi] if isinstance(self.phi, str) else self.phi
-        return weighted_means(phi(squared_distances(x, x, self.radius)), x, masses) - x
+
+        def means(block: Float[Array, "b d"]) -> Float[Array, "b d"]:
+            return weighted_means(phi(squared_distances(block, x, self.radius)), x, masses)
+
+        return in_blocks(means, x) - x
 
     def restricted(self, basis: Float[Array, "r d"]) -> Krause:
         """Itself: only distances matter."""

@@ -16,8 +16,10 @@ from attnflow.systems.base import Map
 from attnflow.systems.kernels import (
     as_length,
     gaussian,
+    in_blocks,
     indicator,
     require_whole_steps,
+    rows,
     squared_distances,
     weighted_means,
 )
@@ -75,15 +77,19 @@ class MeanShift(Map):
         """Every token at its weighted mean; k and dt do not matter."""
         x = as_floats(x)
         if self.data is None:
-            return weighted_means(self._weights(x, x), x, masses)
+            return in_blocks(lambda block: weighted_means(self._weights(block, x), x, masses), x)
         if masses is not None:
             raise InputError(
                 "masses must be left out for MeanShift with data: its tokens do not see each other."
             )
         y = self.data.astype(x.dtype)
-        w = self._weights(x, y)
-        alone = jnp.sum(w, axis=1, keepdims=True) == 0
-        return jnp.where(alone, x, weighted_means(jnp.where(alone, 1, w), y))
+
+        def means(block: Float[Array, "b d"]) -> Float[Array, "b d"]:
+            w = self._weights(block, y)
+            alone = jnp.sum(w, axis=1, keepdims=True) == 0
+            return jnp.where(alone, block, weighted_means(jnp.where(alone, 1, w), y))
+
+        return in_blocks(means, x)
 
     def _weights(self, x: Float[Array, "n d"], y: Float[Array, "k d"]) -> Float[Array, "n k"]:
         s = squared_distances(x, y, self.bandwidth)
@@ -109,8 +115,8 @@ class MeanShift(Map):
         return self if self.data is None else None
 
     def scores_held(self, n: int) -> int:
-        """One for each token and point."""
-        return n * (n if self.data is None else len(self.data))
+        """Those of a block of tokens with all points."""
+        return rows(n) * (n if self.data is None else len(self.data))
 
     def pairs(self, n: int) -> int:
         """Each token with each point."""

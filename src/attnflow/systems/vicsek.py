@@ -12,10 +12,10 @@ from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space
 from attnflow.systems.base import Map, Random
-from attnflow.systems.kernels import as_length
+from attnflow.systems.kernels import Pairwise, as_length, in_blocks
 
 
-class Vicsek(Map, Random):
+class Vicsek(Map, Pairwise, Random):
     """Vicsek's birds (1995): fixed speed, the mean heading of the neighbours, and angular noise.
 
         θ_i ← arg Σ_{|x_j − x_i| ≤ r} e^{iθ_j} + η ξ_i,   x_i ← x_i + Δt v (cos θ_i, sin θ_i)
@@ -65,12 +65,19 @@ class Vicsek(Map, Random):
             a.astype(x.dtype) for a in (self.eta, self.radius, self.speed, self.box)
         )
         place, theta = x[:, :2], x[:, 2]
-        apart = place[:, None] - place[None]
-        apart = apart - box * jnp.round(apart / box)
-        near = (jnp.sum(apart**2, axis=-1) <= radius**2).astype(x.dtype)
+        flying = jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=-1)
+
+        def seen(here: Float[Array, "b 2"]) -> Float[Array, "b 2"]:
+            """The sum of the headings near each place."""
+            apart = here[:, None] - place
+            apart = apart - box * jnp.round(apart / box)
+            near = (jnp.sum(apart**2, axis=-1) <= radius**2).astype(x.dtype)
+            return near @ flying
+
         number = jax.random.fold_in(self.key, jnp.asarray(jnp.round(k), jnp.int32))
         turn = eta * jax.random.uniform(number, theta.shape, x.dtype, -0.5, 0.5)
-        heading = jnp.arctan2(near @ jnp.sin(theta), near @ jnp.cos(theta)) + turn
+        east, north = in_blocks(seen, place).T
+        heading = jnp.arctan2(north, east) + turn
         unit = jnp.stack([jnp.cos(heading), jnp.sin(heading)], axis=-1)
         moved = place + jnp.asarray(dt, x.dtype) * speed * unit
         moved = moved - box * jnp.round(moved / box)
