@@ -330,10 +330,19 @@ def moved(case: Case):
     if isinstance(system, af.systems.Map):
         if system.random:
             system = system.drawing(af.randomness.as_key(0, None))
-        if isinstance(system, af.PostNorm):  # a token that attention takes to 0 has no direction
-            assume(np.linalg.norm(x + system.drift(1.0, x, m), axis=-1).min() > 1e-3)
+        if isinstance(system, (af.PostNorm, af.PostNormTransformer)):
+            assume(all(lengths.min() > 1e-3 for lengths in _normalised(system, x, m)))
         return np.asarray(system.layer(1, x, 1.0, m))
     return np.asarray(system.velocity(case.t, x, m))
+
+
+def _normalised(system, x, m):
+    """The lengths of what a post-norm layer divides by its length: near 0 there is no direction."""
+    y = x + system.drift(1.0, x, m)
+    yield np.linalg.norm(y, axis=-1)
+    if getattr(system, "feed_forward", None) is not None:
+        y = system.norm(1.0, y, 0)
+        yield np.linalg.norm(y + system.push(1.0, y), axis=-1)
 
 
 def close(ours, theirs, tolerance=1e-9):
