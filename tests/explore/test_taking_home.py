@@ -84,14 +84,15 @@ def test_a_picture_taken_while_it_plays_is_of_the_moment_that_is_shown(visit):
     with page.expect_download():
         page.click("#flow-save-png")
     assert page.inner_text("#flow-play") == "Play"
+    shown = data(page, "flow-tokens")
+    drawn = np.stack([shown["x"], shown["y"]], 1)
     xs = expected("/?n=6&d=2&until=6.0").xs
 
     def apart():
         t = float(page.inner_text("#flow-said").split(",")[0].removeprefix("t ="))
-        shown = data(page, "flow-tokens")
-        return np.abs(np.stack([shown["x"], shown["y"]], 1) - xs[round(t / 6.0 * 80)]).max()
+        return np.abs(drawn - xs[round(t / 6.0 * 80)]).max()
 
-    until = time.monotonic() + 10  # the last moment may still be on its way to the slider
+    until = time.monotonic() + 10  # the words may come a moment later
     while apart() > 1e-4 and time.monotonic() < until:
         page.wait_for_timeout(100)
     assert apart() <= 1e-4

@@ -152,6 +152,7 @@ window.dash_clientside = window.dash_clientside || {};
   function playFrom(part, k) {
     const here = held[part];
     const last = here.frames.ts.length - 1;
+    here.asked = k;
     window.dash_clientside.set_props(`${part}-moment`, { value: k });
     if (k >= last) {
       pause(part);
@@ -183,6 +184,7 @@ window.dash_clientside = window.dash_clientside || {};
       const here = held[part];
       const at = fresh ? 0 : Math.min(k || 0, here.frames.ts.length - 1);
       here.at = at;
+      here.asked = null;
       window.requestAnimationFrame(() => show(part, at));
       if (fresh && !still.matches) {
         window.dash_clientside.set_props(`${part}-play`, { children: "Pause" });
@@ -215,10 +217,11 @@ window.dash_clientside = window.dash_clientside || {};
       if (!clicks || !at) return window.dash_clientside.no_update;
       const part = partOf(window.dash_clientside.callback_context);
       const here = held[part];
-      if (here) pause(part);
-      // A moment may be on its way to the slider: it is waited for.
-      const rest = new Promise((done) => window.setTimeout(done, here ? 150 : 0));
-      rest.then(() => here && settle(part, here.at)).then(() =>
+      if (here) {
+        pause(part);
+        here.at = here.asked ?? here.at; // it may be on its way to the slider, and is shown next
+      }
+      Promise.resolve(here && settle(part, here.at)).then(() =>
         window.Plotly.downloadImage(at, { format: "png", scale: 2, filename: `attnflow-${id}` }),
       );
       return window.dash_clientside.no_update;
