@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import eval_chebyt, eval_gegenbauer
 
 import reference
 from attnflow.errors import InputError
@@ -222,3 +223,35 @@ def test_only_single_angles_are_admitted():
         Circle().admit(jnp.eye(2))
     x = jnp.array([[100.0]])
     assert Circle().admit(x) is x
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("d", [2, 3, 4, 20])
+def test_a_step_of_brownian_motion_is_of_order_two(d, degree):
+    """The mean of a harmonic of degree l falls by e^{−l(l+d−2)τ/2} in a step of variance τ."""
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+
+    def error(tau):
+        """By quadrature over the length r of the tangential part, whose law is that of χ."""
+        most = np.sqrt(tau) * (np.sqrt(d) + 12)
+        r = most * (nodes + 1) / 2
+        density = weights * r ** (d - 2) * np.exp(-(r**2) / (2 * tau))
+        x = np.zeros((len(r), d))
+        x[:, 0] = 1
+        w = np.zeros((len(r), d))
+        w[:, 1] = r
+        cosines = Sphere().brownian(jnp.asarray(x), jnp.asarray(w), tau)[:, 0]
+        harmonic = (
+            eval_chebyt(degree, cosines)
+            if d == 2
+            else (
+                eval_gegenbauer(degree, d / 2 - 1, cosines)
+                / eval_gegenbauer(degree, d / 2 - 1, 1.0)
+            )
+        )
+        mean = np.sum(density * harmonic) / density.sum()
+        return abs(mean - np.exp(-degree * (degree + d - 2) * tau / 2))
+
+    scale = 0.04 / (degree * (degree + d - 2))
+    ratio = error(2 * scale) / error(scale)
+    assert np.log2(ratio) == pytest.approx(3, abs=0.25)

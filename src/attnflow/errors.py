@@ -25,6 +25,10 @@ class InputError(ValueError):
         super().__init__(said)
 
 
+class NotConverged(InputError):
+    """An iteration inside an equation did not converge; the message says for which values."""
+
+
 class ModelError(InputError):
     """A file of a trained model is not what it should be; the message names the file."""
 

@@ -47,7 +47,22 @@ def unit_rows(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
 
 
 class Space(eqx.Module):
-    """A subset of R^d that tokens do not leave."""
+    """A subset of R^d that tokens do not leave; what others may rely on it declares."""
+
+    @property
+    @abc.abstractmethod
+    def unit(self) -> bool:
+        """Whether every point has length 1."""
+
+    @property
+    @abc.abstractmethod
+    def rotations(self) -> bool:
+        """Whether every rotation of R^d maps the space to itself."""
+
+    @property
+    @abc.abstractmethod
+    def flat(self) -> bool:
+        """Whether the tangent space is R^d everywhere."""
 
     @abc.abstractmethod
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
@@ -61,17 +76,32 @@ class Space(eqx.Module):
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         """How far x and y are apart, row by row."""
 
+    @abc.abstractmethod
+    def brownian_rate(self, d: int) -> Any:
+        """The rate at which Brownian motion, dx = √2 P dW, loses its direction; 0 if flat."""
+
+    def brownian(
+        self, x: Float[Array, "*n d"], w: Float[Array, "*n d"], variance: Any
+    ) -> Float[Array, "*n d"]:
+        """A step of Brownian motion in this space: w is that of R^d, with this variance.
+
+        The error in law is of the order of variance² here.
+        """
+        return self.retract(x + self.project(x, w))
+
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """A start in this space: x itself, cleaned of rounding, or an error that says why not."""
         return x
 
 
-class Euclidean(Space):
-    """R^d: every direction is tangential and nothing needs to be brought back.
+class Flat(Space):
+    """A part of R^d with room in every direction: all of them are tangential."""
 
-    >>> float(Euclidean().distance(jnp.zeros(2), jnp.array([3.0, 4.0])))
-    5.0
-    """
+    flat = True
+
+    def brownian_rate(self, d: int) -> float:
+        """0."""
+        return 0.0
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The vector v itself."""
@@ -86,6 +116,17 @@ class Euclidean(Space):
         return jnp.linalg.norm(x - y, axis=-1)
 
 
+class Euclidean(Flat):
+    """R^d: every direction is tangential and nothing needs to be brought back.
+
+    >>> float(Euclidean().distance(jnp.zeros(2), jnp.array([3.0, 4.0])))
+    5.0
+    """
+
+    unit = False
+    rotations = True
+
+
 class Sphere(Space):
     """The unit sphere S^{d−1}, with `P⊥_x v = v − <x,v> x / |x|²`.
 
@@ -93,6 +134,10 @@ class Sphere(Space):
     >>> print(Sphere().project(x, jnp.array([5.0, 2.0])))
     [0. 2.]
     """
+
+    unit = True
+    rotations = True
+    flat = False
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """P⊥_x v, the part of v that does not change |x|."""
@@ -105,6 +150,22 @@ class Sphere(Space):
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         """The angle between x and y; accurate for close and for opposite tokens alike."""
         return 2 * jnp.arctan2(jnp.linalg.norm(x - y, axis=-1), jnp.linalg.norm(x + y, axis=-1))
+
+    def brownian_rate(self, d: int) -> float:
+        """`d − 1`: E<x(t), x(0)> = e^{−(d−1)t}."""
+        return d - 1.0
+
+    def brownian(
+        self, x: Float[Array, "*n d"], w: Float[Array, "*n d"], variance: Any
+    ) -> Float[Array, "*n d"]:
+        """A step of Brownian motion, with an error in law of the order of variance³.
+
+        A tangent vector v turns x by arctan |v|, on the average less than Brownian motion does. So
+        v is made longer by a factor f, f² = (e^a − 1)/a with a = (d + 2) variance: right for small
+        steps in every d, and for steps of any length as d → ∞.
+        """
+        a = jnp.clip((x.shape[-1] + 2) * jnp.asarray(variance, x.dtype), 1e-6, 80)
+        return self.retract(x + jnp.sqrt(jnp.expm1(a) / a) * self.project(x, w))
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Normalise rows that are unit up to 1e-6 (float32: 1e-4); refuse any other."""
@@ -123,6 +184,10 @@ class Ellipsoid(Space):
     >>> print(space.retract(jnp.array([5.0, 0.0])))
     [2. 0.]
     """
+
+    unit = False
+    rotations = False
+    flat = False
 
     D: Float[Array, " d"]
 
@@ -151,6 +216,10 @@ class Ellipsoid(Space):
         """|x − y|, the distance through R^d: geodesics of an ellipsoid have no closed form."""
         return jnp.linalg.norm(x - y, axis=-1)
 
+    def brownian_rate(self, d: int) -> Float[Array, ""]:
+        """`(d − 1)κ²`, where κ is the largest curvature."""
+        return (d - 1) * (jnp.max(self.D) / jnp.min(self.D) ** 2) ** 2
+
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Retract rows with |D⁻¹x| = 1 up to 1e-6 (float32: 1e-4); refuse any other."""
         if x.shape[-1] != self.D.shape[0]:
@@ -170,6 +239,14 @@ class Circle(Space):
     >>> print(Circle().distance(jnp.array([[0.5]]), jnp.array([[0.25 + 2 * jnp.pi]])).round(12))
     [0.25]
     """
+
+    unit = False
+    rotations = False
+    flat = True
+
+    def brownian_rate(self, d: int) -> float:
+        """0."""
+        return 0.0
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The vector v itself."""

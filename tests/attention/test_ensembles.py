@@ -89,7 +89,7 @@ def test_gradients_are_those_of_each_alone(kind):
     x = replicates()
 
     def pull(x, beta):
-        means = attend(x, x, x, beta=beta, kind=kind, tangential=True)
+        means = attend(x, x, x, beta=beta, kind=kind, unit=True, tangential=True)
         return jnp.sum(jnp.sin(af.spaces.Sphere().project(x, means)))
 
     together = jax.jit(jax.grad(lambda x, b: jax.vmap(pull, (0, None))(x, b).sum(), (0, 1)))

@@ -3,47 +3,31 @@
 Each is built from its example, so that none is left out.
 """
 
-import tomllib
-from functools import cache
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.spec.read import parse_spec
+from every_system import built
 
 WITHOUT_MASSES = {"Vicsek", "MeanShift"}
 UNMOVED = {"ResNet", "Hardmax", "CBO"}
 """Tokens that do not see each other, or follow a single one as long as nothing ties."""
 
 
-def examples():
-    """For each system the first example in the order of names."""
-    found = {}
-    for path in sorted(Path(__file__).parents[2].glob("examples/*.toml")):
-        spec = tomllib.loads(path.read_text())
-        found.setdefault(spec["system"]["name"], spec)
-    return found
-
-
-EXAMPLES = examples()
 every = pytest.mark.parametrize("name", af.SYSTEMS)
 
 
-@cache
-def built(name):
+def layered(name):
     """The system, its start, and a function that makes a layer of step 0.01 from a state."""
-    run = parse_spec(EXAMPLES[name]).build()
-    system = run.system.drawing(jax.random.key(0)) if run.system.random else run.system
-    return system, jnp.asarray(run.x0), lambda x, masses=None: system.layer(1, x, 0.01, masses)
+    system, x = built(name)
+    return system, x, lambda x, masses=None: system.layer(1, x, 0.01, masses)
 
 
 @every
 def test_compiled_and_in_a_batch_it_is_what_it_is(name):
-    system, x, layer = built(name)
+    system, x, layer = layered(name)
     other = system.retract(0.9 * x + 0.1 * x[::-1])
     both = jax.jit(jax.vmap(layer))(jnp.stack([x, other]))
     assert np.abs(both[0] - x).max() > 1e-6, "it moves"
@@ -54,7 +38,7 @@ def test_compiled_and_in_a_batch_it_is_what_it_is(name):
 @every
 def test_precision_is_kept(name):
     """In single precision the layer is that of double precision, as far as it goes."""
-    system, x, layer = built(name)
+    system, x, layer = layered(name)
     single = layer(x.astype(np.float32))
     assert single.dtype == np.float32
     assert system.positions(single).dtype == np.float32
@@ -65,13 +49,13 @@ def test_precision_is_kept(name):
 
 @pytest.mark.parametrize("name", sorted(af.SYSTEMS.keys() - WITHOUT_MASSES))
 def test_masses_do_not_change_the_precision(name):
-    _, x, layer = built(name)
+    _, x, layer = layered(name)
     assert layer(x.astype(np.float32), jnp.ones(len(x))).dtype == np.float32
 
 
 @every
 def test_a_heavy_token_pulls_more_or_masses_are_refused(name):
-    _, x, layer = built(name)
+    _, x, layer = layered(name)
     masses = jnp.ones(len(x)).at[0].set(50.0)
     if name in WITHOUT_MASSES:
         with pytest.raises(af.InputError, match="masses"):

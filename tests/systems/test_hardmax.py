@@ -77,6 +77,15 @@ def test_hardmax_keeps_its_precision_and_takes_integers_and_batches():
     assert np.abs(both[1] - 2 * both[0]).max() < 1e-6
 
 
+def test_the_method_that_compares_all_pairs_says_what_it_would_hold():
+    """The field is summed in blocks; Filippov's weights and rates are n² numbers each."""
+    many = np.ones((200_000, 2)) * np.arange(1, 200_001)[:, None]
+    with pytest.raises(af.InputError, match=r"n = 200000.* GiB of memory"):
+        af.simulate(af.Hardmax(), many, [0.0, 1.0])
+    assert af.Fixed(0.1).scores_held(af.Hardmax(), 200_000) == 200_000 * 256
+    assert af.Filippov().scores_held(af.Hardmax(), 10) == 400
+
+
 def errors(x0, V, end, betas):
     """How far (9.4) ends from the hardmax flow, at each β."""
     hard = np.asarray(af.simulate(af.Hardmax(V=V), x0, [0.0, end]).final)

@@ -12,6 +12,7 @@ SYSTEMS = {
     "AngularSA": (af.AngularSA(4.0), 1),
     "AngularUSA": (af.AngularUSA(2.0), 1),
     "CircleCoupling": (af.CircleCoupling(jnp.sin, 1.0), 1),
+    "Hardmax": (af.Hardmax(), 2),
     "Aggregation": (af.Aggregation("morse"), 2),
     "Krause": (af.Krause("cauchy"), 2),
     "HegselmannKrause": (af.HegselmannKrause(1.0), 2),

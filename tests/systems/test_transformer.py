@@ -330,7 +330,7 @@ def test_starts_that_do_not_fit_are_refused():
         af.simulate(af.PreNormTransformer(norm="rms"), 0 * X, [0.0, 1.0])
     with pytest.raises(af.InputError, match="splitting"):
         af.simulate(af.PostNormTransformer(splitting="strang"), X, [0.0, 1.0])
-    with pytest.raises(af.InputError, match="feed-forward layer"):
+    with pytest.raises(af.InputError, match="must be SA"):
         af.observe.energy_rate(af.Transformer(w=1.0), SPHERE)
 
 
@@ -339,3 +339,21 @@ def test_a_name_in_short():
     block = af.PreNormTransformer(0.5, **random_weights(), mask="causal")
     short = "PreNormTransformer(beta=0.5, heads=2, width=9, sigma='gelu', norm='layer', "
     assert repr(block) == short + "mask=Causal())"
+
+
+@pytest.mark.parametrize(
+    "given", [{"O": (3, 3)}, {"b_V": (3,)}, {"b_O": (3,)}, {"O": (3, 3), "V": ()}]
+)
+def test_values_that_are_no_multiples_of_tokens_count_in_full(given):
+    """On the sphere a token's own term may be left out of the sum only where V = cI alone acts."""
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=shape) for name, shape in given.items()}
+    x = rng.normal(size=(5, 3))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    A = np.exp(2 * x @ x.T)
+    values = weights.get("V", 1.0) * x + weights.get("b_V", 0)
+    pushed = (A / A.sum(axis=1, keepdims=True)) @ values @ weights.get("O", np.eye(3)).T
+    pushed = pushed + weights.get("b_O", 0)
+    expected = pushed - np.sum(pushed * x, axis=1, keepdims=True) * x
+    found = af.Transformer(2.0, **weights).velocity(0.0, jnp.asarray(x))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

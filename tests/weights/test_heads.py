@@ -64,8 +64,8 @@ def test_floats_keep_their_precision():
 
 def test_breaks_are_the_periods_of_redrawn_weights():
     jumps = Redrawn(lambda key: eye, every=0.5, seed=0)
-    assert Heads(Q=jumps, V=Redrawn(lambda key: eye, every=2, seed=1)).breaks == (0.5, 2.0)
-    assert Heads(Q=eye, V=lambda t: t * eye).breaks == ()
+    assert Heads(Q=jumps, V=Redrawn(lambda key: eye, every=2, seed=1)).breaks.periods == (0.5, 2.0)
+    assert not Heads(Q=eye, V=lambda t: t * eye).breaks
 
 
 def test_at_a_time_all_are_arrays_of_the_dtype():

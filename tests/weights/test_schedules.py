@@ -7,7 +7,7 @@ import pytest
 
 from attnflow.errors import InputError
 from attnflow.weights import Redrawn, ginibre
-from attnflow.weights.schedules import rounding
+from attnflow.weights.breaks import rounding
 
 draw = partial(ginibre, 2)
 

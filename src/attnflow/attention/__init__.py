@@ -4,7 +4,7 @@ from attnflow.attention.attend import attend, attention_weights
 from attnflow.attention.backends import BACKENDS
 from attnflow.attention.blocked import Blocked
 from attnflow.attention.dense import Dense
-from attnflow.attention.kinds import Kind, Softmax, Unnormalised
+from attnflow.attention.kinds import Kind, Rowwise, Softmax, Unnormalised
 from attnflow.attention.masks import Causal, Given, Mask, Window, as_mask
 from attnflow.attention.sinkhorn import Sinkhorn
 from attnflow.attention.spectral import Spectral
@@ -19,6 +19,7 @@ __all__ = [
     "Given",
     "Kind",
     "Mask",
+    "Rowwise",
     "Sinkhorn",
     "Softmax",
     "Spectral",

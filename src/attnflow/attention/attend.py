@@ -27,9 +27,9 @@ def attend(
     """The means `Σ_j A_ij v_j` of one head, with A from the scores `β <q_i, k_j>`.
 
     `kind` says how scores become weights (default `Softmax()`), `masses` are the m_j of tokens
-    that stand for several, `backend` overrides the choice by size. Two facts make it faster and
+    that stand for several, `backend` overrides the choice by size. Two facts make it faster or
     more accurate where they hold: `unit` says that q and k are unit vectors, `tangential` that
-    moreover q = k = v and that only the part of the means across each token is wanted.
+    v are tokens and only the part of the mean i across v_i is wanted.
 
     >>> x = jnp.eye(2)
     >>> print(attend(x, x, x, beta=0.0))
@@ -39,8 +39,9 @@ def attend(
     kind = Softmax() if kind is None else kind
     beta = jnp.asarray(beta, q.dtype)
     masses = None if masses is None else masses.astype(q.dtype)
-    unit = unit or tangential
-    task = kind.prepared(Task(q, k, v, beta, masses, mask, kind, unit, tangential))
+    unit = unit and kind.rowwise
+    q, k, beta, rowwise = kind.as_rowwise(q, k, beta, masses, mask)
+    task = Task(q, k, v, beta, masses, mask, rowwise, unit, tangential)
     if backend is None:
         backend = choose(len(q), sphere=q.shape[1] if task.unit and mask is None else None)
     return backend.means(task)
@@ -64,6 +65,7 @@ def attention_weights(
     """
     kind = Softmax() if kind is None else kind
     masses = None if masses is None else masses.astype(q.dtype)
-    task = kind.prepared(Task(q, k, q, jnp.asarray(beta, q.dtype), masses, mask, kind))
+    q, k, beta, rowwise = kind.as_rowwise(q, k, jnp.asarray(beta, q.dtype), masses, mask)
+    task = Task(q, k, q, beta, masses, mask, rowwise)
     numerator = task.numerator(task.q, jnp.arange(len(q)))
     return numerator / task.denominator(numerator.sum(axis=1))[:, None]

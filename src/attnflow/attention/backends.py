@@ -29,11 +29,14 @@ def as_backend(backend: Any) -> Backend | None:
     return BACKENDS[backend]()
 
 
-def choose(n: int, heads: int | None = None, sphere: int | None = None) -> Backend:
+def choose(
+    n: int, heads: int | None = None, sphere: int | None = None, exact: bool = False
+) -> Backend:
     """The backend for n tokens: dense while all scores are few, above it spectral or blocked.
 
-    `sphere` is d where queries and keys are unit vectors of R^d without a mask.
+    `sphere` is d where queries and keys are unit vectors of R^d without a mask. `exact` asks for
+    forces on a sphere that are exact however small.
     """
     if (heads or 1) * n * n <= DENSE_LIMIT:
         return Dense()
-    return Spectral() if sphere in HARMONICS else Blocked()
+    return Spectral() if sphere in HARMONICS and not exact else Blocked(exact=exact)

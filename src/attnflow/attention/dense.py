@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attnflow.attention.across import fingerprints, sums_across
 from attnflow.attention.task import Backend, Task
 
 REPLICATES = 64
@@ -24,14 +25,14 @@ UNROLLED = 32
 class Dense(Backend):
     """All n² scores at once: the fastest for small n.
 
-    In a tangential task a token's own term is left out of the sum. It would vanish only after
-    rounding, at 1e-16, while the forces of a metastable state are smaller than that.
+    In a tangential task the terms of a token itself and of those that are equal to it are left out
+    of the sum: see `sums_across`.
     """
 
     def means(self, task: Task) -> Float[Array, "n d"]:
         """One product for the scores, one for the means."""
         n, d = task.v.shape
-        small = task.tangential and task.mask is None and n <= SMALL and d == 2
+        small = task.unit and task.tangential and task.mask is None and n <= SMALL and d == 2
         return _small(task) if small else _means(task)
 
     def scores_held(self, n: int) -> int:
@@ -40,19 +41,14 @@ class Dense(Backend):
 
 
 def _means(task: Task) -> Float[Array, "n d"]:
-    numerator = task.numerator(task.q, jnp.arange(len(task.q)))
+    rows = jnp.arange(len(task.q))
+    numerator = task.numerator(task.q, rows)
     denominator = task.denominator(numerator.sum(axis=1))
     if task.tangential:
-        numerator = _without_own(numerator, task.kind.bounded)
-    return (numerator @ task.v) / denominator[:, None]
-
-
-def _without_own(numerator: Float[Array, "n n"], bounded: bool) -> Float[Array, "n n"]:
-    """With zeros on the diagonal: by a product, which is faster, where nothing is infinite."""
-    n = len(numerator)
-    if bounded:
-        return numerator * (1 - jnp.eye(n, dtype=numerator.dtype))
-    return jnp.where(jnp.eye(n, dtype=bool), 0, numerator)
+        sums = sums_across(numerator, task.v, fingerprints(task.v), rows)
+    else:
+        sums = numerator @ task.v
+    return sums / denominator[:, None]
 
 
 @jax.custom_jvp

@@ -3,26 +3,64 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attnflow.attention.masks import Mask
+
 
 class Kind(eqx.Module):
-    """Weights `A_ij = numerator_ij / denominator_i` from complete rows of scores."""
+    """How the weights A_ij follow from the scores `s_ij = β <q_i, k_j>`."""
 
-    bounded: ClassVar[bool]
-    """Whether numerators are at most the masses, and so never infinite."""
+    @property
+    @abc.abstractmethod
+    def rowwise(self) -> bool:
+        """Whether a row of weights depends on its own scores alone: then blocks of rows will do."""
 
-    rowwise: ClassVar[bool] = True
-    """Whether a row of weights depends on its own scores alone, so that blocks of rows will do."""
+    @property
+    @abc.abstractmethod
+    def exponentials_over(self) -> Literal["row", "mass"] | None:
+        """What `m_j e^{s_ij}` is divided by to be a weight: the sum of its row, or the total mass.
 
-    def prepared(self, task: Any) -> Any:
-        """The task that backends carry out: where weights depend on all scores, another one."""
-        return task
+        None where weights are anything else.
+        """
+
+    @abc.abstractmethod
+    def as_rowwise(
+        self,
+        q: Float[Array, "n k"],
+        k: Float[Array, "n k"],
+        beta: Float[Array, ""],
+        masses: Float[Array, " n"] | None,
+        mask: Mask | None,
+    ) -> tuple[Float[Array, "n l"], Float[Array, "n l"], Float[Array, ""], Rowwise]:
+        """Queries, keys, β and a row-wise kind that have these weights: what backends work on."""
+
+
+class Rowwise(Kind):
+    """Weights `A_ij = numerator_ij / denominator_i` from the row i of scores."""
+
+    rowwise = True
+
+    @property
+    @abc.abstractmethod
+    def bounded(self) -> bool:
+        """Whether numerators are at most the masses, and so never infinite."""
+
+    def as_rowwise(
+        self,
+        q: Float[Array, "n k"],
+        k: Float[Array, "n k"],
+        beta: Float[Array, ""],
+        masses: Float[Array, " n"] | None,
+        mask: Mask | None,
+    ) -> tuple[Float[Array, "n k"], Float[Array, "n k"], Float[Array, ""], Rowwise]:
+        """All as it is."""
+        return q, k, beta, self
 
     @abc.abstractmethod
     def numerator(
@@ -47,14 +85,15 @@ class Kind(eqx.Module):
         """What numerators are divided by, from their row sums and the total mass."""
 
 
-class Softmax(Kind):
+class Softmax(Rowwise):
     """`A_ij = m_j e^{s_ij} / Σ_k m_k e^{s_ik}`: every row sums to 1.
 
     The row maximum is taken out first, so that no score is too large to exponentiate. A row with
     nothing to attend to has weights 0.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
+    exponentials_over = "row"
 
     def numerator(
         self,
@@ -82,10 +121,11 @@ class Softmax(Kind):
         return jnp.where(row_sums > 0, row_sums, 1)
 
 
-class Unnormalised(Kind):
+class Unnormalised(Rowwise):
     """`A_ij = m_j e^{s_ij} / Σ_k m_k`: USA divides by n (by the total mass), under a mask too."""
 
-    bounded: ClassVar[bool] = False
+    bounded = False
+    exponentials_over = "mass"
 
     def numerator(
         self,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.nn import logsumexp
 from jaxtyping import Array, Float, Int
 
-from attnflow.attention.kinds import Softmax
-from attnflow.attention.task import Task
-from attnflow.checks import require_count, require_positive
-from attnflow.errors import InputError
+from attnflow.attention.kinds import Kind, Rowwise, Softmax
+from attnflow.attention.masks import Mask
+from attnflow.checks import is_traced, require_count, require_positive
+from attnflow.errors import InputError, NotConverged
 
 ROUNDING = 16
 """Units of rounding, of the largest score, to which columns can be brought at best."""
@@ -29,19 +30,24 @@ SOLVED = 0.3
 """The log of the column sums at which the next sharpness is tried."""
 
 
-class Sinkhorn(Softmax):
+class Sinkhorn(Kind):
     """Weights whose rows sum to 1 and whose columns do too, [P] Remark 3.5.
 
         A_ij = m_j e^{s_ij + f_i + g_j},   Σ_j A_ij = 1,   Σ_i m_i A_ij = m_j
 
     Given g this is a softmax of the scores `s_ij + g_j`, so rows are exact and only the potentials
-    g_j of the columns are sought, in the log domain. A sweep of Sinkhorn's is replaced by a Newton
-    step wherever that at least halves the error, since sweeps alone need e^{O(β)} iterations where
-    clusters hardly see each other; scores that resist are softened and sharpened back. It ends
-    when every column is right to `tolerance`, relative to its mass, or to rounding (16 units of it
-    times the largest score: in float32 at least 2e-6), or after `max_sweeps`: then rows still sum
-    to 1, and columns are as near as they came. On the sphere 5 sweeps are usual, with random
-    weights up to 45.
+    g_j of the columns are sought, in the log domain. They minimise the convex function
+
+        F(g) = Σ_i m_i log Σ_j m_j e^{s_ij + g_j} − Σ_j m_j g_j
+
+    by Newton steps: whole ones wherever that at least halves the error of the columns, otherwise
+    damped ones, which lower F for certain. Sinkhorn's own sweeps would need e^{O(β)} iterations
+    where clusters hardly see each other. Scores that resist are softened and sharpened back.
+
+    It ends when every column is right to `tolerance`, relative to its mass, or to rounding (16
+    units of it times the largest score: in float32 at least 2e-6). On the sphere 5 steps are
+    usual, with random weights and β = 1000 about 50. What has not converged after `max_sweeps`
+    steps is refused with `NotConverged`, and is NaN where it is traced and no error can be raised.
 
     Derivatives are those of the limit itself (implicit), in forward and reverse mode. All n² scores
     are held. There is no mask: the only doubly stochastic matrix below the diagonal is the
@@ -54,7 +60,8 @@ class Sinkhorn(Softmax):
     [1. 1. 1.] [1. 1. 1.]
     """
 
-    rowwise: ClassVar[bool] = False
+    rowwise = False
+    exponentials_over = None
 
     tolerance: float | int = eqx.field(static=True, default=1e-10)
     max_sweeps: int = eqx.field(static=True, default=1000)
@@ -63,23 +70,34 @@ class Sinkhorn(Softmax):
         require_positive(self.tolerance, "tolerance")
         require_count(self.max_sweeps, "max_sweeps")
 
-    def prepared(self, task: Task) -> Task:
-        """The softmax task with g as one more entry of the keys."""
-        refuse_mask(task.mask)
-        n = len(task.k)
-        masses = jnp.ones(n, task.k.dtype) if task.masses is None else task.masses
-        scores = (task.beta * task.q) @ task.k.T
-        g = potentials(scores, masses, self.tolerance, self.max_sweeps)
-        ones = jnp.ones((n, 1), task.q.dtype)
-        return Task(
-            q=jnp.concatenate([task.beta * task.q, ones], axis=1),
-            k=jnp.concatenate([task.k, g[:, None]], axis=1),
-            v=task.v,
-            beta=jnp.ones_like(task.beta),
-            masses=task.masses,
-            mask=None,
-            kind=Softmax(),
-        )
+    def as_rowwise(
+        self,
+        q: Float[Array, "n k"],
+        k: Float[Array, "n k"],
+        beta: Float[Array, ""],
+        masses: Float[Array, " n"] | None,
+        mask: Mask | None,
+    ) -> tuple[Float[Array, "n l"], Float[Array, "n l"], Float[Array, ""], Rowwise]:
+        """A softmax with g as one more entry of the keys."""
+        refuse_mask(mask)
+        n = len(k)
+        m = jnp.ones(n, k.dtype) if masses is None else masses
+        scores = (beta * q) @ k.T
+        g = potentials(scores, m, self.tolerance, self.max_sweeps)
+        self._require_found(g, scores)
+        q = jnp.concatenate([beta * q, jnp.ones((n, 1), q.dtype)], axis=1)
+        return q, jnp.concatenate([k, g[:, None]], axis=1), jnp.ones_like(beta), Softmax()
+
+    def _require_found(self, g: Float[Array, " n"], scores: Float[Array, "n n"]) -> None:
+        if is_traced((g, scores)) or not bool(jnp.isnan(g).any()):
+            return
+        largest = float(jnp.abs(scores).max())
+        if np.isfinite(largest):
+            raise NotConverged(
+                f"beta: doubly stochastic weights for scores up to {largest:.3g} have columns that "
+                f"are not right to {self.tolerance:g} after {self.max_sweeps} sweeps: take a "
+                "smaller beta, or Sinkhorn(tolerance, max_sweeps) with more of either."
+            )
 
 
 def refuse_mask(mask: Any) -> None:
@@ -115,7 +133,8 @@ def potentials(
 ) -> Float[Array, " n"]:
     """The g_j for which the softmax of `s_ij + g_j` has the columns `Σ_i m_i A_ij = m_j`.
 
-    They are determined up to a constant. A token of mass 0 has g = 0.
+    They are determined up to a constant. A token of mass 0 has g = 0. All are NaN where they are
+    not found in `max_sweeps`.
 
     >>> print(potentials(jnp.zeros((2, 2)), jnp.ones(2), 1e-10, 1000))
     [0. 0.]
@@ -135,8 +154,7 @@ def _solved(
     gentlest = jnp.minimum(1, 1 / jnp.maximum(1, _spread(scores)))
 
     def at(g: Array, scale: Array, sweeps: Array) -> _Iterate:
-        A, log_columns = _weights(scale * scores, masses, g)
-        return _Iterate(g, scale, A, log_columns, sweeps)
+        return _Iterate(g, scale, *_weights(scale * scores, masses, g), sweeps)
 
     def staged(now: _Iterate) -> _Iterate:
         """Softer scores if it is time to try these, sharper ones if the last were solved."""
@@ -148,18 +166,31 @@ def _solved(
     def better(now: _Iterate) -> _Iterate:
         now = staged(now)
         excess = masses * jnp.expm1(now.log_columns)
-        step = _laplacian_solve(now.A, masses, excess)
-        newton = at(now.g - step, now.scale, now.sweeps + 1)
-        sweep = at(now.g - now.log_columns, now.scale, now.sweeps + 1)
+        step = -_laplacian_solve(now.A, masses, excess)
+        newton = at(now.g + step, now.scale, now.sweeps + 1)
         halves = newton.error < 0.5 * now.error  # False for NaN as well
-        return jax.tree.map(lambda a, b: jnp.where(halves, a, b), newton, sweep)
+
+        damped = _damping(step) * step
+        safe = jnp.where(jnp.isfinite(damped).all(), damped, -now.log_columns)
+        return jax.lax.cond(
+            halves, lambda: newton, lambda: at(now.g + safe, now.scale, now.sweeps + 1)
+        )
 
     def unfinished(now: _Iterate) -> Array:
         return ((now.scale < 1) | (now.error > goal)) & (now.sweeps < max_sweeps)
 
     start = at(jnp.zeros_like(masses), jnp.ones((), scores.dtype), jnp.zeros((), int))
     end = jax.lax.while_loop(unfinished, better, start)
-    return end.g / end.scale
+    return jnp.where((end.scale == 1) & (end.error <= goal), end.g, jnp.nan)
+
+
+def _damping(step: Float[Array, " n"]) -> Float[Array, ""]:
+    """The part `log(1 + r)/r` of a Newton step that lowers F for certain, r being its range.
+
+    Along a step of range r the second derivative of F grows at most like e^{tr}.
+    """
+    r = step.max() - step.min()
+    return jnp.where(r > 0, jnp.log1p(r) / jnp.where(r > 0, r, 1), 1)
 
 
 @potentials.defjvp

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from attnflow.attention.kinds import Kind
+from attnflow.attention.kinds import Rowwise
 from attnflow.attention.masks import Mask
 
 
@@ -16,8 +16,8 @@ class Task(eqx.Module):
     """What `attend` was asked for: weighted means of v under the weights of β <q_i, k_j>.
 
     `unit` says that q and k are unit vectors, so that β bounds the scores. `tangential` says that
-    moreover q = k = v and that only the part of the means across each token matters (the velocity
-    on a sphere), so that any multiple of x_i may be added to the mean of token i.
+    v are tokens and that only the part of the means across each of them matters (the velocity on a
+    sphere), so that any multiple of v_i may be added to the mean of token i. With both q = k = v.
     """
 
     q: Float[Array, "n k"]
@@ -26,7 +26,7 @@ class Task(eqx.Module):
     beta: Float[Array, ""]
     masses: Float[Array, " n"] | None
     mask: Mask | None
-    kind: Kind
+    kind: Rowwise
     unit: bool = eqx.field(static=True, default=False)
     tangential: bool = eqx.field(static=True, default=False)
 

@@ -13,7 +13,7 @@ from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
-from attnflow.systems.potentials import Potential, as_potential
+from attnflow.systems.potentials import POTENTIALS, Potential, as_potential
 
 
 class Aggregation(Pairwise):
@@ -83,9 +83,21 @@ class Aggregation(Pairwise):
         return shares @ in_blocks(jax.vmap(row), x) / 2
 
     @property
-    def mergeable(self) -> bool:
-        """Tokens that have met stay together, and exert the force of their joint mass."""
+    def autonomous(self) -> bool:
+        """True."""
         return True
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """None: the state is the tokens."""
+        return None
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None where tokens that are close attract each other: what has met stays together."""
+        if isinstance(self.W, Potential) and self.W.attracts_nearby:
+            return None
+        return "its W is not known to attract tokens that are close, so they may part again"
 
     def restricted(self, basis: Float[Array, "r d"]) -> Aggregation | None:
         """Itself where W is radial: forces lie in the span of the tokens."""
@@ -107,10 +119,12 @@ class Aggregation(Pairwise):
             )
 
     def parameters(self) -> dict[str, Any]:
-        """W, by its name where it has no numbers."""
-        if not isinstance(self.W, Potential):
+        """W, by its name if it is one of the library's."""
+        names = (name for name, known in POTENTIALS.items() if known is type(self.W))
+        name = next(names, None)
+        if name is None:
             return {"W": self.W}
-        name, numbers = type(self.W).__name__.lower(), self.W.parameters()
+        numbers = self.W.parameters()
         if not numbers or is_traced(numbers):
             return {"W": name}
         return {"W": {"name": name} | {k: float(v) for k, v in numbers.items()}}

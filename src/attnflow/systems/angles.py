@@ -26,6 +26,11 @@ class AngleSystem(System):
     def __init__(self) -> None:
         self.space = Circle()
 
+    @property
+    def noise_obstacle(self) -> str | None:
+        """None: noise turns the angles."""
+        return None
+
     def positions(self, x: Num[Array, "n 1"]) -> Float[Array, "n 2"]:
         """The tokens `(cos θ, sin θ)` on the unit circle."""
         theta = as_floats(x)
@@ -46,6 +51,11 @@ class Oscillators(AngleSystem):
         self.K = as_number(K, "K")
         self.omega = _as_frequencies(omega)
 
+    @property
+    def alike(self) -> bool:
+        """Whether all angles have one frequency: a density does not say who has which."""
+        return self.omega is None or self.omega.ndim == 0
+
     @abc.abstractmethod
     def pull(self, theta: Float[Array, " n"], shares: Float[Array, " n"]) -> Float[Array, " n"]:
         """What the others do to each angle at strength K = 1."""
@@ -64,6 +74,16 @@ class Oscillators(AngleSystem):
         """There must be as many angles as frequencies."""
         if self.omega is not None:
             require_length(self.omega, x, "omega")
+
+    @property
+    def autonomous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Angles have frequencies of their own, and turns."""
+        return "its tokens are angles, which may meet a whole turn apart or at different speeds"
 
     def parameters(self) -> dict[str, Any]:
         """K, and the frequencies if there are any."""

@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from attnflow.systems.angles import AngleSystem, as_angles
 from attnflow.systems.attention import as_beta
+from attnflow.systems.fields import AttentionField
 from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
 
 
@@ -25,6 +26,15 @@ class AngularAttention(AngleSystem, Pairwise):
     def __init__(self, beta: Float[ArrayLike, ""] | int):
         super().__init__()
         self.beta = as_beta(beta)
+
+    @property
+    @abc.abstractmethod
+    def normalised(self) -> bool:
+        """Whether c_i is one over the sum of the weights."""
+
+    def circle_field(self, t: Any) -> AttentionField:
+        """That of SA or USA on the circle."""
+        return AttentionField(self.beta, None, self.normalised)
 
     @abc.abstractmethod
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
@@ -45,6 +55,16 @@ class AngularAttention(AngleSystem, Pairwise):
             return self.factor(weights, beta) * jnp.sum(weights * jnp.sin(ahead), axis=1)
 
         return in_blocks(speeds, theta)[:, None]
+
+    @property
+    def autonomous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Angles may differ by whole turns."""
+        return "its tokens are angles, which may meet a whole turn apart: take SA or USA with d = 2"
 
     def parameters(self) -> dict[str, Any]:
         """β."""
@@ -68,6 +88,7 @@ class AngularSA(AngularAttention):
 
     equation: ClassVar[str] = "θ_i' = Σ_j A_ij sin(θ_j − θ_i), A = softmax(β cos(θ_j − θ_i))"
     source: ClassVar[str] = "[P](7.1)"
+    normalised = True
 
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """1 over the sum of the weights."""
@@ -89,6 +110,7 @@ class AngularUSA(AngularAttention):
 
     equation: ClassVar[str] = "θ_i' = (1/n) Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i)"
     source: ClassVar[str] = "[P](7.1)"
+    normalised = False
 
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """e^β, which the weights are without."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -21,9 +22,10 @@ from attnflow.attention.backends import as_backend, choose
 from attnflow.attention.masks import Given
 from attnflow.checks import as_floats, as_number, is_traced
 from attnflow.errors import InputError
-from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
+from attnflow.spaces import Space
 from attnflow.systems.base import System
-from attnflow.weights import Heads, Weight
+from attnflow.systems.fields import AttentionField
+from attnflow.weights import AbstractHeads, Breaks, Heads, Weight
 
 
 class AttentionSystem(System):
@@ -31,10 +33,12 @@ class AttentionSystem(System):
 
     The layer is the residual step with the full, unprojected update, then retraction: E3 on R^d,
     SAd on the sphere. Tokens that are integers become floats.
+
+    A subclass says with `attention_only` whether that equation is all of it.
     """
 
     space: Space
-    heads: Heads
+    heads: AbstractHeads
     beta: Float[Array, ""]
     kind: Kind
     mask: Mask | None
@@ -59,6 +63,25 @@ class AttentionSystem(System):
         self.mask = as_mask(mask)
         self.backend = as_backend(backend)
 
+    @property
+    @abc.abstractmethod
+    def attention_only(self) -> bool:
+        """Whether the velocity is the projected sum over heads of the tokens, and nothing else."""
+
+    def attention_field(self, t: Any) -> AttentionField | None:
+        """That of SA or USA: attention alone on the sphere, Q = K = I, V = cI, no mask."""
+        over = self.kind.exponentials_over
+        plain = self.attention_only and self.space.unit and self.mask is None
+        if not plain or over is None or not self.heads.isotropic:
+            return None
+        c = self.heads.at(t, self.beta.dtype).V
+        return AttentionField(self.beta, c, normalised=over == "row")
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """None: the state is the tokens."""
+        return None
+
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
@@ -71,7 +94,7 @@ class AttentionSystem(System):
         x = as_floats(x)
         backend = self._backend(x)
 
-        def one(head: Heads) -> Array:
+        def one(head: AbstractHeads) -> Array:
             means = attend(
                 head.queries(x),
                 head.keys(x),
@@ -91,7 +114,7 @@ class AttentionSystem(System):
     @property
     def _unit(self) -> bool:
         """Whether scores are those of unit vectors, and nothing else enters the weights."""
-        return isinstance(self.space, Sphere) and self.heads.plain_scores and self.kind.rowwise
+        return self.space.unit and self.heads.plain_scores and self.kind.rowwise
 
     def _backend(self, x: Float[Array, "n d"]) -> Backend:
         if self.backend is not None:
@@ -105,7 +128,7 @@ class AttentionSystem(System):
     ) -> Float[Array, "n d"]:
         """The tangential part of the drift."""
         x = as_floats(x)
-        if isinstance(self.space, Sphere) and self.heads.isotropic and self.mask is None:
+        if self.space.unit and self.heads.scalar_values and self.mask is None:
             return self.space.project(x, self._summed(t, x, masses, tangential=True))
         return self.space.project(x, self.drift(t, x, masses))
 
@@ -122,7 +145,7 @@ class AttentionSystem(System):
         """The weights A_ij that multiply V x_j; with several heads one matrix for each."""
         x = as_floats(x)
 
-        def one(head: Heads) -> Array:
+        def one(head: AbstractHeads) -> Array:
             return attention_weights(
                 head.queries(x),
                 head.keys(x),
@@ -152,7 +175,8 @@ class AttentionSystem(System):
             return None
         beta = self.beta.astype(x.dtype)
         masses = None if masses is None else masses.astype(x.dtype)
-        return backend.error_bound(Task(x, x, x, beta, masses, None, self.kind, unit=True))
+        q, k, beta, kind = self.kind.as_rowwise(x, x, beta, masses, None)
+        return backend.error_bound(Task(q, k, x, beta, masses, None, kind, unit=self._unit))
 
     def precise(self, n: int) -> AttentionSystem:
         """With sums whose error is relative to each term, and no expansion in harmonics."""
@@ -161,27 +185,39 @@ class AttentionSystem(System):
         return eqx.tree_at(
             lambda system: system.backend,
             self,
-            choose(n, self.heads.count),
+            choose(n, self.heads.count, exact=True),
             is_leaf=lambda leaf: leaf is None,
         )
 
     @property
-    def mergeable(self) -> bool:
-        """On a bounded space and without a mask, equal tokens stay equal and close ones close."""
-        return isinstance(self.space, (Sphere, Ellipsoid)) and self.mask is None
+    def _what_parts_equals(self) -> str | None:
+        """What in attention treats equal tokens differently, or parts them again; None: nothing.
+
+        Not yet an answer for a system: that says for itself what else moves its tokens.
+        """
+        if self.mask is not None:
+            return "its mask lets equal tokens see different ones"
+        if self.heads.placed:
+            return "its rotary positions move equal tokens apart"
+        if not self.heads.autonomous:
+            return "its weights change in time, and tokens that have met may part again"
+        return None
 
     def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
         """With QBᵀ and KBᵀ for Q and K, where the space is round and V keeps the subspace."""
-        if not isinstance(self.space, (Sphere, Euclidean)):
+        if not (self.attention_only and self.space.rotations):
             return None
+        return self._with_restricted_heads(basis)
+
+    def _with_restricted_heads(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
         heads = self.heads.restricted(basis)
         if heads is None or heads is self.heads:
             return None if heads is None else self
         return eqx.tree_at(lambda system: system.heads, self, heads)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples a weight is drawn anew."""
+    def breaks(self) -> Breaks:
+        """The times at which a weight jumps."""
         return self.heads.breaks
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:

@@ -7,11 +7,14 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Inexact, Key
 
 from attnflow.errors import InputError
 from attnflow.spaces import Space
+from attnflow.systems.fields import AttentionField, Field
+from attnflow.weights.breaks import Breaks
 
 
 class System(eqx.Module):
@@ -21,11 +24,15 @@ class System(eqx.Module):
     the plain array of tokens `(n, d)`; a system with another state (angles, tokens and their
     velocities) also gives `positions`. Where layers are not Euler steps of the velocity it gives
     `layer`; where the equation is better integrated in other coordinates than those it is
-    written in, `encode`, `decode` and `flow`.
+    written in, `encoded`, `encode`, `decode` and `flow`.
     """
 
     equation: ClassVar[str]
     source: ClassVar[str]
+    dynamics: ClassVar[str] = "flow"
+    """How it goes on in time, by which methods are chosen: "flow" (by its velocity), "diffusion"
+    (a flow with noise), "map" (by layers alone) or "inclusion" (its velocity jumps with x)."""
+
     space: eqx.AbstractVar[Space]
 
     @abc.abstractmethod
@@ -56,14 +63,48 @@ class System(eqx.Module):
         """The state that the coordinates y stand for at time t."""
         return y
 
+    @property
+    def encoded(self) -> bool:
+        """Whether it gives `encode`, `decode` and `flow`: a trajectory then keeps what they use."""
+        return False
+
+    def sizes(self, t0: Any, t1: Any, y: Array) -> tuple[Array, Any]:
+        """What `rtol` and what `atol` are parts of, in a step from t0 to t1 near y of `encode`.
+
+        By default the length of each row, and 1.
+        """
+        return row_lengths(y), 1.0
+
+    def lost(self, t: Any, y: Any) -> str:
+        """Which coordinates `decode` could not hold, in words: "some coordinates"."""
+        return "some coordinates"
+
+    def functionals(self, t: Any, y: Any, W: Inexact[Array, "k d"]) -> Inexact[Array, "n k"]:
+        """The numbers `<w_k, x_i>` of the state that the coordinates y of `encode` stand for."""
+        return self.decode(t, y) @ W.T
+
+    def attention_inside(self, t: Any, y: Any, masses: Float[Array, " n"] | None = None) -> Array:
+        """The attention weights, of a system that has some, at the coordinates y of `encode`."""
+        return self.attention(t, self.decode(t, y), masses)  # type: ignore[attr-defined]
+
     def flow(self, t: Any, y: Any, masses: Float[Array, " n"] | None = None) -> Any:
         """The velocity in the coordinates of `encode`."""
         return self.velocity(t, y, masses)
 
     @property
-    def mergeable(self) -> bool:
-        """Whether tokens that have met may be merged into one of their joint mass."""
+    def autonomous(self) -> bool:
+        """Whether the velocity does not depend on t. What is not declared is not made use of."""
         return False
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """Why tokens that have met must not be merged into one of their joint mass; None: they may.
+
+        None promises, for the parameters that this system has: equal tokens stay equal, and m
+        of them act and move as one of mass m. Close tokens then stay as close as the flow keeps
+        any two states that are close.
+        """
+        return "it does not declare that equal tokens stay equal"
 
     def precise(self, n: int) -> System:
         """The system for n tokens with forces that are exact however small (metastable states)."""
@@ -76,15 +117,44 @@ class System(eqx.Module):
         """
         return None
 
+    def attention_field(self, t: Any) -> AttentionField | None:
+        """The field X[μ] of the tokens at time t where it is that of plain attention on a sphere.
+
+        None, unless a system declares it: [P]'s energy identities and the limits of many tokens
+        hold for such fields alone.
+        """
+        return None
+
+    def circle_field(self, t: Any) -> Field | None:
+        """The field X[μ] of tokens on the circle at time t; None, unless a system declares one."""
+        return self.attention_field(t)
+
+    @property
+    def intensity(self) -> Float[Array, ""] | None:
+        """The σ of noise `√(2σ) dW` that is the same at every token and in every direction.
+
+        None, unless a system declares it: a density then diffuses by σΔ.
+        """
+        return None
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """Why `Noisy` cannot add noise to the state, in a phrase; None where it can."""
+        return "does not declare that noise may be added to its state"
+
     @property
     def random(self) -> bool:
         """Whether it draws random numbers as it runs, so that `simulate` needs a key."""
         return False
 
+    def drawing(self, key: Key[Array, ""]) -> System:
+        """The system that draws its numbers from this key: itself, where it draws none."""
+        return self
+
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples the velocity jumps."""
-        return ()
+    def breaks(self) -> Breaks:
+        """The times at which the velocity jumps: no step straddles one."""
+        return Breaks()
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
         """Raise an error that says why x cannot be a start, if it cannot."""
@@ -130,12 +200,29 @@ class Random(System):
 class Diffusive(Random):
     """A flow with noise: `dx = velocity dt + diffuse(t, x, dW)`, W a Brownian motion like x.
 
-    `ito` says that the noise depends on the state and is meant in the sense of Itô. Otherwise it is
-    the tangential part of a constant noise: Stratonovich's sense, or Itô's with retraction, which
-    are the same there.
+    A subclass gives `diffuse`, `additive` and `noise_rate`; and `kick` where it knows better than
+    one tangential step what the noise alone does.
     """
 
-    ito: ClassVar[bool] = False
+    dynamics: ClassVar[str] = "diffusion"
+
+    @property
+    def ito(self) -> bool:
+        """Whether the noise depends on the state and is meant in the sense of Itô.
+
+        Otherwise it is the tangential part of a constant noise: Stratonovich's sense, or Itô's with
+        retraction, which are the same there.
+        """
+        return False
+
+    @property
+    @abc.abstractmethod
+    def additive(self) -> bool:
+        """Whether the noise is the same at all states."""
+
+    @abc.abstractmethod
+    def noise_rate(self, x: Float[Array, "*n d"]) -> Float[Array, ""]:
+        """The rate at which the noise changes what it does, 1/time: a step has to resolve it."""
 
     @abc.abstractmethod
     def diffuse(
@@ -147,9 +234,31 @@ class Diffusive(Random):
     ) -> Float[Array, "n d"]:
         """What the increment w of the Brownian motion moves."""
 
+    @property
+    def noise_obstacle(self) -> str | None:
+        """It has noise."""
+        return "has noise already"
+
+    def kick(
+        self,
+        t: Any,
+        x: Any,
+        w: Float[Array, "n d"],
+        dt: Any,
+        masses: Float[Array, " n"] | None = None,
+    ) -> Any:
+        """The state after the noise alone has acted for a time dt, in which W has moved by w."""
+        return self.retract(x + self.diffuse(t, x, w, masses))
+
+    def noise_shape(self, x: Any) -> tuple[int, ...]:
+        """The shape of W for a state like x."""
+        return x.shape
+
 
 class Map(System):
     """A system that is a map in time: it has layers and no velocity."""
+
+    dynamics: ClassVar[str] = "map"
 
     def velocity(
         self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -165,6 +274,16 @@ class Map(System):
         self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """Layer number k of step dt."""
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """It has no velocity to add noise to."""
+        return "is a map in time and no flow"
+
+
+def row_lengths(y: Array) -> Array:
+    """The length of each row, kept as an axis; of single numbers, their size."""
+    return jnp.linalg.norm(y, axis=-1, keepdims=True) if y.ndim > 1 else jnp.abs(y)
 
 
 def _brief(value: Any) -> str:

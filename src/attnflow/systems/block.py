@@ -15,6 +15,7 @@ from attnflow.errors import InputError, unknown
 from attnflow.spaces import Space
 from attnflow.systems.attention import AttentionSystem
 from attnflow.weights.affine import AffineHeads
+from attnflow.weights.breaks import Breaks
 from attnflow.weights.feedforward import FeedForward
 from attnflow.weights.heads import Weight
 
@@ -91,10 +92,16 @@ class Block(AttentionSystem):
         return self.space.retract(x + h * field(half))
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples a weight jumps."""
-        more = () if self.feed_forward is None else self.feed_forward.breaks
-        return self.heads.breaks + more
+    def _fed_alike(self) -> bool:
+        """Whether the feed-forward layer, if there is one, is the same at all times."""
+        return self.feed_forward is None or self.feed_forward.autonomous
+
+    @property
+    def breaks(self) -> Breaks:
+        """The times at which a weight jumps."""
+        if self.feed_forward is None:
+            return self.heads.breaks
+        return self.heads.breaks.also(self.feed_forward.breaks)
 
     def restricted(self, basis: Float[Array, "r d"]) -> None:
         """None: the feed-forward layer leads out of the span of the tokens."""

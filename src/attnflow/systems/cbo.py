@@ -58,7 +58,6 @@ class CBO(Diffusive):
 
     equation: ClassVar[str] = "dx_i = −λ (x_i−v) dt + √2 σ |x_i−v| dW_i, v = softmax(−αf)·x"
     source: ClassVar[str] = "[P] §9.4"
-    ito: ClassVar[bool] = True
 
     alpha: Float[Array, ""]
     lam: Float[Array, ""]
@@ -114,6 +113,20 @@ class CBO(Diffusive):
         far = jnp.linalg.norm(x - self.best(x, masses), axis=-1, keepdims=True)
         return math.sqrt(2) * self.sigma.astype(x.dtype) * far * w
 
+    @property
+    def ito(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def additive(self) -> bool:
+        """False."""
+        return False
+
+    def noise_rate(self, x: Float[Array, "*n d"]) -> Float[Array, ""]:
+        """`dσ²`, at which the noise spreads the squares of distances."""
+        return x.shape[-1] * self.sigma**2
+
     def scores_held(self, n: int) -> int:
         """One for each particle."""
         return n
@@ -122,7 +135,18 @@ class CBO(Diffusive):
         """Each particle with the one point v."""
         return n
 
+    @property
+    def autonomous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Each token has its own noise."""
+        return "its noise moves equal tokens apart"
+
     def parameters(self) -> dict[str, Any]:
-        """The objective, α, λ and σ."""
-        name = getattr(self.objective, "__name__", "objective")
-        return {"objective": name, "alpha": self.alpha, "lam": self.lam, "sigma": self.sigma}
+        """The objective, by its name if it is one of the library's; α, λ and σ."""
+        names = (name for name, known in OBJECTIVES.items() if known is self.objective)
+        objective = next(names, self.objective)
+        return {"objective": objective, "alpha": self.alpha, "lam": self.lam, "sigma": self.sigma}

@@ -10,7 +10,7 @@ from attnflow.attention import Softmax, attend
 from attnflow.checks import as_floats
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import Heads, Weight, apply
+from attnflow.weights import AbstractHeads, Weight, apply
 
 
 class ConsensusAttention(AttentionSystem):
@@ -32,6 +32,7 @@ class ConsensusAttention(AttentionSystem):
 
     equation: ClassVar[str] = "z_i' = Σ_j A_ij V (z_j − z_i), A = softmax(β <Q z_i, K z_j>)"
     source: ClassVar[str] = "[P](9.4)"
+    attention_only = False
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class ConsensusAttention(AttentionSystem):
         """`Σ_h Σ_j A^h_ij V_h (z_j − z_i)` at z = x."""
         x = as_floats(x)
 
-        def one(head: Heads) -> Array:
+        def one(head: AbstractHeads) -> Array:
             means = attend(
                 apply(head.Q, x),
                 apply(head.K, x),
@@ -64,3 +65,17 @@ class ConsensusAttention(AttentionSystem):
             return apply(head.V, means - x)
 
         return self.heads.at(t, x.dtype).sum(one)
+
+    def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
+        """With QBᵀ and KBᵀ for Q and K, where V keeps the subspace: differences stay in it."""
+        return self._with_restricted_heads(basis)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Close tokens may run apart on R^d."""
+        return "tokens that are close on R^d may run apart"

@@ -11,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from attnflow.errors import InputError
 from attnflow.systems.angles import Oscillators
+from attnflow.systems.fields import CouplingField
 from attnflow.systems.kernels import Pairwise, in_blocks
 
 
@@ -53,6 +54,10 @@ class CircleCoupling(Oscillators, Pairwise):
             return jnp.sum(shares * self.h(theta - block[:, None]), axis=1)
 
         return in_blocks(pulls, theta)
+
+    def circle_field(self, t: Any) -> CouplingField | None:
+        """That of the coupling h, if all tokens have one frequency."""
+        return CouplingField(self.h, self.K, self.omega) if self.alike else None
 
     def parameters(self) -> dict[str, Any]:
         """The function too."""

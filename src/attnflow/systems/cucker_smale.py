@@ -65,12 +65,27 @@ class CuckerSmale(Pairwise):
         """Their velocities."""
         return x[:, x.shape[-1] // 2 :]
 
+    @property
+    def noise_obstacle(self) -> str | None:
+        """Noise of flocks acts on velocities, not on places."""
+        return "has velocities in its state, and noise would move places as well"
+
     def check_start(self, x: Float[Array, "*batch n m"]) -> None:
         """Rows are pairs (x, v)."""
         if x.shape[-1] % 2:
             raise InputError(
                 f"x0 must have rows (x, v), an even number of columns, but has {x.shape[-1]}."
             )
+
+    @property
+    def autonomous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def merging_obstacle(self) -> str:
+        """They may have met in passing."""
+        return "birds that meet may have different velocities"
 
     def parameters(self) -> dict[str, Any]:
         """K and b."""

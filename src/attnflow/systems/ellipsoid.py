@@ -28,6 +28,7 @@ class EllipsoidAttention(AttentionSystem):
 
     equation: ClassVar[str] = "x_i' = v_i − <ν_i,v_i> ν_i/|ν_i|², v_i = Σ_j A_ij V x_j, ν = D⁻²x"
     source: ClassVar[str] = "[P] §2.2"
+    attention_only = True
 
     def __init__(
         self,
@@ -41,6 +42,16 @@ class EllipsoidAttention(AttentionSystem):
         backend: Any = None,
     ):
         super().__init__(Ellipsoid(D), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None without a mask and with constant weights: equal tokens then stay equal."""
+        return self._what_parts_equals
 
     def parameters(self) -> dict[str, Any]:
         """D too."""

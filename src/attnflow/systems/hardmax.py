@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -10,14 +12,14 @@ from jaxtyping import Array, Float, Real
 from attnflow.checks import as_floats
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space
-from attnflow.systems.base import System
-from attnflow.weights import Heads, Weight, apply
+from attnflow.systems.kernels import Pairwise, in_blocks
+from attnflow.weights import AbstractHeads, Heads, Weight, apply
 
 ROUNDING = 64
-"""Scores that differ by this many units of rounding, of the largest one, tie."""
+"""Scores that differ by this many units of rounding, of the largest that there could be, tie."""
 
 
-class Hardmax(System):
+class Hardmax(Pairwise):
     """The singular (hardmax) dynamics on R^d, [P](9.5)–(9.6): the limit β → ∞ of (9.4).
 
         z_i' = |C_i|⁻¹ Σ_{j∈C_i} V (z_j − z_i),   C_i = argmax_j <Q z_i, K z_j>
@@ -40,6 +42,7 @@ class Hardmax(System):
 
     equation: ClassVar[str] = "z_i' = mean over argmax_j <Q z_i, K z_j> of V (z_j − z_i)"
     source: ClassVar[str] = "[P](9.5)(9.6)"
+    dynamics: ClassVar[str] = "inclusion"
 
     space: Space
     heads: Heads
@@ -59,24 +62,34 @@ class Hardmax(System):
     def velocity(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
-        """The field (9.5), the mean over all that tie."""
+        """The field (9.5), the mean over all that tie; many tokens go in blocks of rows."""
         x = as_floats(x)
-        return apply(self.heads.at(t, x.dtype).V, self.attention(t, x, masses) @ x - x)
+        heads = self.heads.at(t, x.dtype)
+        weights = self._weights(heads, x, masses)
+        return apply(heads.V, in_blocks(lambda block: weights(block) @ x - block, x))
 
     def attention(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n n"]:
         """The weights `m_j / Σ_{k∈C_i} m_k` of j in C_i, and 0 elsewhere."""
         x = as_floats(x)
-        heads = self.heads.at(t, x.dtype)
-        scores = apply(heads.Q, x) @ apply(heads.K, x).T
-        if masses is not None:
-            scores = jnp.where(masses > 0, scores, -jnp.inf)
-        size = jnp.where(jnp.isfinite(scores), jnp.abs(scores), 0).max()
-        tie = ROUNDING * float(jnp.finfo(x.dtype).eps) * size
-        highest = (scores >= scores.max(axis=1, keepdims=True) - tie).astype(x.dtype)
-        weights = highest if masses is None else highest * masses.astype(x.dtype)
-        return weights / weights.sum(axis=1, keepdims=True)
+        return self._weights(self.heads.at(t, x.dtype), x, masses)(x)
+
+    def _weights(
+        self, heads: AbstractHeads, x: Float[Array, "n d"], masses: Float[Array, " n"] | None
+    ) -> Callable[[Float[Array, "b d"]], Float[Array, "b n"]]:
+        """The rows of weights of some tokens, among all the tokens x."""
+        m = jnp.ones(len(x), x.dtype) if masses is None else masses.astype(x.dtype)
+        keys = jnp.where(m[:, None] > 0, apply(heads.K, x), 0)
+        largest = (jnp.linalg.norm(a, axis=1).max() for a in (apply(heads.Q, x), keys))
+        tie = ROUNDING * float(jnp.finfo(x.dtype).eps) * math.prod(largest)
+
+        def rows(block: Float[Array, "b d"]) -> Float[Array, "b n"]:
+            scores = jnp.where(m > 0, apply(heads.Q, block) @ keys.T, -jnp.inf)
+            highest = jnp.where(scores >= scores.max(axis=1, keepdims=True) - tie, m, 0)
+            return highest / highest.sum(axis=1, keepdims=True)
+
+        return rows
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
         """Tokens must have the dimension of the weights."""
@@ -85,6 +98,16 @@ class Hardmax(System):
                 f"x0 has tokens of dimension d = {x.shape[-1]}, but the weights of Hardmax expect "
                 f"d = {self.heads.dim}."
             )
+
+    @property
+    def autonomous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def merging_obstacle(self) -> str:
+        """The choice may jump."""
+        return "its field jumps, and tokens that are close may follow different leaders"
 
     def parameters(self) -> dict[str, Any]:
         """The weights that are not the identity."""

@@ -75,6 +75,21 @@ class Krause(Pairwise):
         """Itself: only distances matter."""
         return self
 
+    @property
+    def noise_obstacle(self) -> str | None:
+        """None: the state is the tokens."""
+        return None
+
+    @property
+    def autonomous(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Kernels may end or jump."""
+        return "tokens that are close may see different neighbours"
+
     def parameters(self) -> dict[str, Any]:
         """φ and the radius."""
         return {"phi": self.phi, "radius": self.radius}

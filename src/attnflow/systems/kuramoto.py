@@ -9,6 +9,7 @@ from jaxtyping import Array, ArrayLike, Float, Num, Shaped
 
 from attnflow.errors import InputError
 from attnflow.systems.angles import Oscillators, as_reals, require_length
+from attnflow.systems.fields import CouplingField
 
 
 class Kuramoto(Oscillators):
@@ -55,6 +56,12 @@ class Kuramoto(Oscillators):
         else:
             cosines, sines = heard @ self.graph.astype(theta.dtype).T
         return sines * own[0] - cosines * own[1]
+
+    def circle_field(self, t: Any) -> CouplingField | None:
+        """That of the coupling sin, if all tokens are alike: no graph, one frequency."""
+        if self.graph is not None or not self.alike:
+            return None
+        return CouplingField(jnp.sin, self.K, self.omega)
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
         """There must be as many angles as frequencies, and as nodes of the graph."""

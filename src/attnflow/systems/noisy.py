@@ -11,7 +11,9 @@ from jaxtyping import Array, ArrayLike, Float, Key, Real
 from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Space
-from attnflow.systems.base import Diffusive, Map, System
+from attnflow.systems.base import Diffusive, System
+from attnflow.systems.fields import AttentionField, Field
+from attnflow.weights import Breaks
 
 
 class Noisy(Diffusive):
@@ -24,7 +26,8 @@ class Noisy(Diffusive):
     tokens lose their consensus at σ = ½ (Problem 7).
 
     `simulate` needs a key: `simulate(Noisy(SA(1.0), 0.1), x0, ts, key=0)`. It takes `Fixed(dt,
-    "heun")` steps by default, "euler", or `Layers`, where each layer ends with a kick.
+    "heun")` steps by default, short enough for the noise and for the drift at the start; or
+    "euler", or `Layers`, where each layer ends with a kick.
 
     >>> from attnflow.systems import SA
     >>> Noisy(SA(beta=1.0), sigma=0.1)
@@ -42,11 +45,9 @@ class Noisy(Diffusive):
     def __init__(self, system: System, sigma: Real[ArrayLike, ""]):
         if not isinstance(system, System):
             raise InputError(f"system must be a System such as SA(beta=1.0), not {system!r}.")
-        other = type(system).encode is not System.encode
-        if isinstance(system, (Map, Diffusive)) or other:
+        if (why := system.noise_obstacle) is not None:
             raise InputError(
-                f"system must be a flow without noise in its own coordinates, which "
-                f"{type(system).__name__} is not."
+                f"system must be a flow whose state takes noise, but {type(system).__name__} {why}."
             )
         self.system, self.space = system, system.space
         self.sigma = as_number(sigma, "sigma")
@@ -69,6 +70,27 @@ class Noisy(Diffusive):
         """`√(2σ) P w`."""
         return jnp.sqrt(2 * self.sigma.astype(x.dtype)) * self.space.project(x, w)
 
+    @property
+    def additive(self) -> bool:
+        """Where the space is flat."""
+        return self.space.flat
+
+    def noise_rate(self, x: Float[Array, "*n d"]) -> Float[Array, ""]:
+        """`(d − 1)σ` on the sphere, 0 where the space is flat."""
+        return self.sigma * self.space.brownian_rate(x.shape[-1])
+
+    def kick(
+        self,
+        t: Any,
+        x: Float[Array, "n d"],
+        w: Float[Array, "n d"],
+        dt: Any,
+        masses: Float[Array, " n"] | None = None,
+    ) -> Float[Array, "n d"]:
+        """Brownian motion of the space with intensity σ."""
+        variance = 2 * self.sigma.astype(x.dtype) * dt
+        return self.space.brownian(x, jnp.sqrt(2 * self.sigma.astype(x.dtype)) * w, variance)
+
     def layer(
         self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
@@ -89,9 +111,22 @@ class Noisy(Diffusive):
         return self.system.retract(x)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
+    def breaks(self) -> Breaks:
         """Those of the system inside."""
         return self.system.breaks
+
+    def attention_field(self, t: Any) -> AttentionField | None:
+        """That of the drift."""
+        return self.system.attention_field(t)
+
+    def circle_field(self, t: Any) -> Field | None:
+        """That of the drift."""
+        return self.system.circle_field(t)
+
+    @property
+    def intensity(self) -> Float[Array, ""]:
+        """σ."""
+        return self.sigma
 
     @property
     def beta(self) -> Float[Array, ""]:
@@ -109,6 +144,16 @@ class Noisy(Diffusive):
     def pairs(self, n: int) -> int:
         """As the system inside."""
         return self.system.pairs(n)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether the drift does not depend on t; the noise is the same at all times."""
+        return self.system.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Each token has its own noise."""
+        return "its noise moves equal tokens apart"
 
     def parameters(self) -> dict[str, Any]:
         """The system and σ."""

@@ -55,6 +55,16 @@ class _Normalised(AttentionSystem):
         if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
             raise InputError("x0 has a token at the origin, which cannot be normalised.")
 
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Close tokens may run apart on R^d."""
+        return "tokens that are close on R^d may run apart"
+
     def parameters(self) -> dict[str, Any]:
         """D too."""
         return super().parameters() | {"D": self.D}
@@ -77,8 +87,10 @@ class PostNorm(_Normalised, Map):
 
     equation: ClassVar[str] = "x_i ← D y_i/|y_i|, y_i = x_i + Δt Σ_j A_ij V x_j"
     source: ClassVar[str] = "[P] §2.2, post-norm"
+    attention_only = False
 
     velocity = Map.velocity
+    noise_obstacle = Map.noise_obstacle
 
     def layer(
         self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
@@ -104,6 +116,7 @@ class PreNorm(_Normalised):
 
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V N(x_j), N(x) = D x/|x|"
     source: ClassVar[str] = "[P] §2.2, pre-norm"
+    attention_only = False
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

@@ -13,6 +13,7 @@ from attnflow.spaces import Euclidean
 from attnflow.systems.base import Map
 from attnflow.systems.block import Block, as_feed_forward
 from attnflow.weights.affine import AffineHeads
+from attnflow.weights.breaks import Breaks
 from attnflow.weights.heads import Weight
 from attnflow.weights.norms import LayerNorm, Norm, RMSNorm, as_norm
 
@@ -57,9 +58,19 @@ class _Normed(Block):
         self.norm = as_norm(norm, gain, shift, eps)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples a weight jumps."""
-        return super().breaks + self.norm.breaks
+    def autonomous(self) -> bool:
+        """Whether no weight, gain or shift depends on t."""
+        return self.heads.autonomous and self._fed_alike and self.norm.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Close tokens may run apart on R^d."""
+        return "tokens that are close on R^d may run apart"
+
+    @property
+    def breaks(self) -> Breaks:
+        """The times at which a weight jumps."""
+        return super().breaks.also(self.norm.breaks)
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
         """Tokens have the dimension of the gain, and a direction where N divides by length."""
@@ -100,8 +111,10 @@ class PostNormTransformer(_Normed, Map):
 
     equation: ClassVar[str] = "y = N₁(x + Δt attention(x)), x ← N₂(y + Δt (w σ(a y + b) + c))"
     source: ClassVar[str] = "[P](2.8), post-norm"
+    attention_only = False
 
     velocity = Map.velocity
+    noise_obstacle = Map.noise_obstacle
 
     def layer(
         self, k: Any, x: Real[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
@@ -135,6 +148,7 @@ class PreNormTransformer(_Normed):
 
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V N₁(x_j) + w σ(a N₂(x_i) + b) + c"
     source: ClassVar[str] = "[P](2.8), pre-norm"
+    attention_only = False
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.checks import as_number, require_positive
+from attnflow.checks import as_number, is_traced, require_positive
 from attnflow.errors import InputError, unknown
 
 
@@ -20,6 +20,11 @@ class Potential(eqx.Module):
     @abc.abstractmethod
     def of_square(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """W as a function of `s = |z|²` > 0, which has no root to differentiate where z is 0."""
+
+    @property
+    def attracts_nearby(self) -> bool:
+        """Whether W is known to grow with |z| for small |z|, so that close tokens attract."""
+        return False
 
     def __call__(self, z: Float[Array, " d"]) -> Float[Array, ""]:
         """W(z)."""
@@ -46,6 +51,11 @@ class Log(Potential):
         """`log(s)/2`."""
         return jnp.log(s) / 2
 
+    @property
+    def attracts_nearby(self) -> bool:
+        """True."""
+        return True
+
 
 class Quadratic(Potential):
     """`W = |z|²/2`: each token moves straight to the centre of mass, as e^{−t}.
@@ -57,6 +67,11 @@ class Quadratic(Potential):
     def of_square(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """`s/2`."""
         return s / 2
+
+    @property
+    def attracts_nearby(self) -> bool:
+        """True."""
+        return True
 
 
 class Power(Potential):
@@ -81,6 +96,11 @@ class Power(Potential):
         """`s^{a/2}/a − s^{b/2}/b`."""
         repulsion = jnp.zeros_like(s) if self.b is None else _power(s, self.b)
         return _power(s, self.a) - repulsion
+
+    @property
+    def attracts_nearby(self) -> bool:
+        """Without repulsion, or where a < b: the smaller power rules nearby."""
+        return self.b is None or (not is_traced((self.a, self.b)) and bool(self.a < self.b))
 
     def parameters(self) -> dict[str, Any]:
         """The powers: b only where there is a repulsion."""
@@ -109,6 +129,11 @@ class Morse(Potential):
         """`−e^{−√s} + C e^{−√s/l}`."""
         r = jnp.sqrt(s)
         return -jnp.exp(-r) + self.C.astype(s.dtype) * jnp.exp(-r / self.l.astype(s.dtype))
+
+    @property
+    def attracts_nearby(self) -> bool:
+        """Where C < l: `W'(0) = 1 − C/l`."""
+        return not is_traced((self.C, self.l)) and bool(self.l > self.C)
 
 
 POTENTIALS: dict[str, Callable[..., Potential]] = {

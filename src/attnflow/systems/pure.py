@@ -29,6 +29,7 @@ class PureAttention(AttentionSystem):
 
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V x_j, A = softmax(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[E](1)(2)"
+    attention_only = True
 
     def __init__(
         self,
@@ -41,3 +42,13 @@ class PureAttention(AttentionSystem):
         backend: Any = None,
     ):
         super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Close tokens may run apart on R^d."""
+        return "tokens that are close on R^d may run apart"

@@ -8,16 +8,29 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
-from jaxtyping import Array, ArrayLike, Float, Real
+from jaxtyping import Array, ArrayLike, Bool, Float, Inexact, Real
 
 from attnflow.attention import Softmax, attend, attention_weights
 from attnflow.attention.backends import choose
+from attnflow.attention.close import close_weights
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
-from attnflow.systems.balance import balance, conjugate, frame, power
-from attnflow.weights import Heads, Weight, apply
+from attnflow.systems.balance import Split, balance, conjugate, frame, power
+from attnflow.systems.base import row_lengths
+from attnflow.weights import AbstractHeads, Weight, apply
+
+SMALL = 1e-3
+"""A coordinate that is smaller than this part of the largest was small from the start."""
+
+
+SWITCH = 1e-4
+"""The step, in units of the fastest decay, below which a switch of the attention is crossed."""
+
+LATE, FEW = 1e-3, 256
+"""From scores that rounding may change by this, up to so many tokens are told apart by their
+differences: n² d products."""
 
 
 class RescaledAttention(AttentionSystem):
@@ -29,9 +42,15 @@ class RescaledAttention(AttentionSystem):
     on hyperplanes (T4.1) or on a polytope times a subspace (T5.1). With several heads V is
     `V̄ = Σ_h V_h` in the exponent. Q and K may be functions of t, V must be constant.
 
-    It is integrated in balanced coordinates `y = e^{−tC} x`, C the growing part of V, so that
-    nothing overflows. Its `Layers` are [E] Remark 4. Tokens that tie for the largest score have a
-    nearly discontinuous field at late times: a run may then end with `IncompleteRun`.
+    It is integrated in balanced coordinates (`encode`): those of z along what grows, those of x
+    along the rest, each in the basis of its own invariant subspace. A trajectory keeps them as
+    `inner`, and `Trajectory.along`, `observe.dual_coordinates`, `observe.attention_along` and
+    `theory.measured_geometry` read them. z itself grows along decaying directions, and floats
+    cannot hold small coordinates beside large ones for long: entries of z in which a
+    coordinate is lost are NaN.
+
+    Its `Layers` are [E] Remark 4. Tokens that tie for the largest score have a nearly
+    discontinuous field at late times: a run may then end with `IncompleteRun`.
 
     >>> system = RescaledAttention(V=2.0)
     >>> print(system.velocity(0.0, jnp.array([[1.0], [1.0]])))
@@ -42,8 +61,9 @@ class RescaledAttention(AttentionSystem):
     equation: ClassVar[str] = "z_i' = Σ_j A_ij(e^{tV} z) V (z_j − z_i)"
     source: ClassVar[str] = "[E](4)"
 
-    C: Float[Array, "d d"] | None
+    split: Split | None
     mu: Float[Array, ""]
+    attention_only = False
 
     def __init__(
         self,
@@ -52,18 +72,19 @@ class RescaledAttention(AttentionSystem):
         V: Weight = None,
         *,
         beta: Float[ArrayLike, ""] | int = 1.0,
+        mask: Any = None,
         backend: Any = None,
     ):
         if callable(V):
             raise InputError("V must be constant in rescaled attention: z = e^{−tV} x needs one V.")
-        super().__init__(
-            Euclidean(), Softmax(), beta, Q=Q, K=K, V=_scalar_if_isotropic(V), backend=backend
-        )
+        V = _scalar_if_isotropic(V)
+        super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
         total = self.total
         if total.ndim:
-            self.C, self.mu = balance(total)
+            self.split = balance(total)
+            self.mu = self.split.mu
         else:
-            self.C, self.mu = None, jnp.maximum(jax.lax.stop_gradient(total), 0)
+            self.split, self.mu = None, jnp.maximum(jax.lax.stop_gradient(total), 0)
 
     @property
     def total(self) -> Float[Array, ...]:
@@ -76,6 +97,13 @@ class RescaledAttention(AttentionSystem):
     def to_x(self, t: Any, z: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`x = e^{tV} z`, the tokens of pure attention, which overflow where V grows for long."""
         return _exponential(t, self.total, z)
+
+    def to_x_inside(self, t: Any, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """x of the balanced coordinates y."""
+        if self.split is None:
+            return y * jnp.exp(self.mu.astype(y.dtype) * t)
+        split = self.split.astype(y.dtype)
+        return apply(split.basis @ expm(t * split.C), y)
 
     def to_z(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`z = e^{−tV} x`."""
@@ -91,37 +119,109 @@ class RescaledAttention(AttentionSystem):
             means = self._means(t, y, x, masses)
             return apply(self._now(x.dtype).V, means - x)
         along = self.flow(t, y, masses) + self._growth(y)
-        return self._frame(t, along) - apply(self.total.astype(x.dtype), x)
+        if self.split is not None:
+            along = apply(self.split.basis.astype(x.dtype), self._rescaled(t, along))
+        else:
+            along = self._rescaled(t, along)
+        return along - apply(self.total.astype(x.dtype), x)
+
+    @property
+    def encoded(self) -> bool:
+        """True."""
+        return True
 
     def encode(self, t: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """The balanced coordinates y of the state z = x."""
-        if self.C is None:
+        """The balanced coordinates y of the state z = x, subspace after subspace."""
+        if self.split is None:
             return x * jnp.exp(t * (self.total - self.mu).astype(x.dtype))
-        F = frame(t, self.total.astype(x.dtype), self.C.astype(x.dtype))
-        return jnp.linalg.solve(F, x.T).T
+        dual = self.split.dual.astype(x.dtype)
+        return jnp.linalg.solve(self._frame(t, x.dtype), apply(dual, x).T).T
 
     def decode(self, t: Any, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """The state z of the balanced coordinates y."""
-        return self._frame(t, y)
+        """The state z of the balanced coordinates y; NaN where it has lost one of them.
+
+        An entry of z is a sum over subspaces. It has lost a coordinate where its rounding error
+        is more than `ε^0.4` (six digits of sixteen, three of seven) of that coordinate's size.
+        """
+        z = self._rescaled(t, y)
+        if self.split is None:
+            return z
+        basis = self.split.basis.astype(y.dtype)
+        return jnp.where(self._drowned(y, z).any(axis=-1), jnp.nan, apply(basis, z))
+
+    def _drowned(self, y: Float[Array, "n d"], z: Float[Array, "n d"]) -> Bool[Array, "n d d"]:
+        """Which coordinates (last axis) each entry of each token has lost, z subspace-wise."""
+        split, eps = self.split.astype(y.dtype), jnp.finfo(y.dtype).eps  # type: ignore[union-attr]
+        sizes = _lengths(z, split).max(axis=0)
+        needed = eps**0.4 * jnp.maximum(sizes, SMALL * jnp.abs(y).max())
+        error = eps * (jnp.abs(z) @ jnp.abs(split.basis).T)
+        there = jnp.abs(split.basis) > eps**0.75
+        return there & ~(error[..., None] <= needed)
+
+    def lost(self, t: Any, y: Float[Array, "n d"]) -> str:
+        """The coordinates φ_k*(z) that are lost, by their eigenvalues."""
+        split = self.split
+        if split is None:
+            return "z"
+        gone = np.asarray(self._drowned(y, self._rescaled(t, y)).any(axis=(0, 1)))
+        W, part = np.asarray(split.matrix(self.total)), np.asarray(split.part)
+        rates = [
+            value.real
+            for number in np.unique(part[gone])
+            for value in np.linalg.eigvals(W[np.ix_(part == number, part == number)])
+        ]
+        words = ", ".join(sorted({f"{rate:.3g}" for rate in rates}, key=float, reverse=True))
+        return f"the coordinates φ_k*(z) along eigenvalues of V with real part {words}"
+
+    def sizes(self, t0: Any, t1: Any, y: Float[Array, "n d"]) -> tuple[Array, Any]:
+        """The length of each token's part in each subspace, and 1 in the coordinates of z.
+
+        So small coordinates of z are right beside large ones. A step that is much shorter than
+        any of them needs crosses a switch of the attention, and counts by the token's length.
+        """
+        if self.split is None:
+            return super().sizes(t0, t1, y)
+        decay = self.split.decay.astype(y.dtype)
+        crossing = (t1 - t0) * jnp.max(decay) < SWITCH
+        each = jnp.where(crossing, row_lengths(y), _lengths(y, self.split))
+        unit = jnp.where(crossing, 1, jnp.exp(-jnp.maximum(t1, 0) * decay))
+        return jax.lax.stop_gradient(each), unit
+
+    def functionals(
+        self, t: Any, y: Float[Array, "n d"], W: Inexact[Array, "k d"]
+    ) -> Inexact[Array, "n k"]:
+        """`<w_k, z_i>` of the balanced coordinates y, exact also where z has no digits left.
+
+        Parts of w_k below `ε^0.6 |w_k|` along a subspace are the rounding of a w_k that vanishes
+        there, and are left out.
+        """
+        z = self._rescaled(t, y)
+        if self.split is None:
+            return z @ W.T
+        split = self.split.astype(y.dtype)
+        inside = W @ split.basis
+        rounding = jnp.finfo(y.dtype).eps ** 0.6 * jnp.linalg.norm(W, axis=-1, keepdims=True)
+        return z @ jnp.where(_lengths(jnp.abs(inside), split) > rounding, inside, 0).T
 
     def flow(
         self, t: Any, y: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
-        """`y_i' = Σ_h Σ_j A^h_ij e^{−tC} V_h e^{tC} y_j − C y_i`."""
+        """`y_i' = Σ_h Σ_j A^h_ij e^{−tC} V_h e^{tC} y_j − C y_i`, in the basis of `encode`."""
         V = self._now(y.dtype).V
         means = self._means(t, y, y, masses)
-        if self.heads.count is None:
-            if self.C is None:
+        if self.split is None:
+            if self.heads.count is None:
                 return apply(V, means) - self._growth(y)
-            C = self.C.astype(y.dtype)
-            return apply(conjugate(t, V, C) - C, means) + apply(C, means - y)
-        if self.C is None or V is None or V.ndim == 0:
             pushed = jax.vmap(apply, in_axes=(0 if V is not None and V.ndim == 3 else None, 0))(
                 V, means
             )
-        else:
-            inward, outward = (expm(s * t * self.C.astype(y.dtype)) for s in (-1, 1))
-            pushed = means @ jnp.swapaxes(inward @ V @ outward, -1, -2)
+            return pushed.sum(axis=0) - self._growth(y)
+        split = self.split.astype(y.dtype)
+        if self.heads.count is None:
+            W = conjugate(t, split.matrix(V), split.C, split.resting)
+            return apply(W - split.C, means) + apply(split.C, means - y)
+        inward, outward = (expm(s * t * split.C) for s in (-1, 1))
+        pushed = means @ jnp.swapaxes(inward @ split.matrix(V) @ outward, -1, -2)
         return pushed.sum(axis=0) - self._growth(y)
 
     def layer(
@@ -148,9 +248,19 @@ class RescaledAttention(AttentionSystem):
         pushed = (means @ jnp.swapaxes(moved, -1, -2)).sum(axis=0)
         return jnp.linalg.solve(R, (x + dt * pushed).T).T
 
+    @property
+    def merging_obstacle(self) -> str:
+        """Scores sharpen in time."""
+        return "its field changes in time, and tokens that have met may part again"
+
     def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
         """Only for V = cI, whose growth is the same in all directions."""
-        return super().restricted(basis) if self.C is None else None
+        return self._with_restricted_heads(basis) if self.split is None else None
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """It is integrated in balanced coordinates."""
+        return "is integrated in other coordinates than its state"
 
     def check_layers(self, dt: Any, start: Any) -> None:
         """`I + ΔtV` must be invertible, and the start a whole number of layers after 0."""
@@ -174,33 +284,51 @@ class RescaledAttention(AttentionSystem):
     ) -> Float[Array, "*heads n n"]:
         """The weights A(e^{tV} z) at z = x."""
         x = as_floats(x)
-        seen, beta = self._seen(t, self.encode(t, x))
-        return self.heads.at(t, x.dtype).each(
+        return self.attention_inside(t, self.encode(t, x), masses)
+
+    def attention_inside(
+        self, t: Any, y: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
+    ) -> Float[Array, "*heads n n"]:
+        """The weights at the balanced coordinates y."""
+        if self._few(y):
+            bounded = self._bounded(t, y.dtype)
+            return self._each_scored(
+                t, y, bounded, lambda q, k: close_weights(q, k, masses, self.mask)
+            )
+        beta = self._sharpened(2 * self.mu.astype(y.dtype) * t, y.dtype)
+        seen = self._seen(t, y)
+        return self.heads.at(t, y.dtype).each(
             lambda head: attention_weights(
-                apply(head.Q, seen), apply(head.K, seen), beta=beta, masses=masses
+                apply(head.Q, seen), apply(head.K, seen), beta=beta, mask=self.mask, masses=masses
             )
         )
 
-    def _now(self, dtype: Any) -> Heads:
+    def _now(self, dtype: Any) -> AbstractHeads:
         return self.heads.at(0.0, dtype)
 
     def _growth(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """C y."""
-        return apply((self.mu if self.C is None else self.C).astype(y.dtype), y)
+        return apply((self.mu if self.split is None else self.split.C).astype(y.dtype), y)
 
-    def _frame(self, t: Any, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        if self.C is None:
+    def _frame(self, t: Any, dtype: Any) -> Float[Array, "d d"]:
+        split = self.split.astype(dtype)  # type: ignore[union-attr]
+        return frame(t, split.matrix(self.total.astype(dtype)), split.C, split.resting)
+
+    def _rescaled(self, t: Any, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """The coordinates of z, subspace after subspace."""
+        if self.split is None:
             return y * jnp.exp(-t * (self.total - self.mu).astype(y.dtype))
-        return apply(frame(t, self.total.astype(y.dtype), self.C.astype(y.dtype)), y)
+        return apply(self._frame(t, y.dtype), y)
 
-    def _seen(self, t: Any, y: Float[Array, "n d"]) -> tuple[Array, Array]:
-        """`u = e^{−μt} x`, which stays bounded, and the β e^{2μt} that makes up for it."""
-        mu = self.mu.astype(y.dtype)
-        if self.C is not None:
-            y = apply(
-                expm(t * (self.C.astype(y.dtype) - mu * jnp.eye(y.shape[-1], dtype=y.dtype))), y
-            )
-        return y, self._sharpened(2 * mu * t, y.dtype)
+    def _bounded(self, t: Any, dtype: Any) -> Float[Array, "d d"]:
+        """The matrix of y ↦ `u = e^{−μt} x`."""
+        split = self.split.astype(dtype)  # type: ignore[union-attr]
+        one = jnp.eye(len(split.C), dtype=dtype)
+        return split.basis @ expm(t * (split.C - self.mu.astype(dtype) * one))
+
+    def _seen(self, t: Any, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """`u = e^{−μt} x`, which stays bounded."""
+        return y if self.split is None else apply(self._bounded(t, y.dtype), y)
 
     def _sharpened(self, log_scale: Any, dtype: Any) -> Float[Array, ""]:
         """β e^{log_scale}, held where it is a hard maximum already and would overflow."""
@@ -210,8 +338,36 @@ class RescaledAttention(AttentionSystem):
     def _means(
         self, t: Any, y: Float[Array, "n d"], values: Float[Array, "n d"], masses: Any
     ) -> Float[Array, "*heads n d"]:
-        seen, _ = self._seen(t, y)
-        return self._weighted(t, seen, values, 2 * self.mu.astype(y.dtype) * t, masses)
+        log_scale = 2 * self.mu.astype(y.dtype) * t
+        if not self._few(y):
+            return self._weighted(t, self._seen(t, y), values, log_scale, masses)
+        bounded = self._bounded(t, y.dtype)
+
+        def usual() -> Array:
+            return self._weighted(t, apply(bounded, y), values, log_scale, masses)
+
+        def close() -> Array:
+            return self._each_scored(
+                t, y, bounded, lambda q, k: close_weights(q, k, masses, self.mask) @ values
+            )
+
+        sharp = log_scale > np.log(LATE / np.finfo(y.dtype).eps)
+        return jax.lax.cond(sharp, close, usual)
+
+    def _few(self, y: Float[Array, "n d"]) -> bool:
+        return self.split is not None and len(y) <= FEW
+
+    def _each_scored(
+        self, t: Any, y: Float[Array, "n d"], bounded: Float[Array, "d d"], fn: Any
+    ) -> Array:
+        """`fn` of the queries and keys of each head, where keys are the coordinates themselves."""
+        beta = self._sharpened(2 * self.mu.astype(y.dtype) * t, y.dtype)
+
+        def one(head: AbstractHeads) -> Array:
+            Q, K = (apply(W, bounded.T).T for W in (head.Q, head.K))
+            return fn(beta * (y @ (Q.T @ K)), y)
+
+        return self.heads.at(t, y.dtype).each(one)
 
     def _weighted(
         self, t: Any, seen: Array, values: Array, log_scale: Any, masses: Any
@@ -225,10 +381,16 @@ class RescaledAttention(AttentionSystem):
                 apply(head.K, seen),
                 values,
                 beta=beta,
+                mask=self.mask,
                 masses=masses,
                 backend=backend,
             )
         )
+
+
+def _lengths(c: Float[Array, "n d"], split: Split) -> Float[Array, "n d"]:
+    """The length of each row's part in the subspace of each column."""
+    return jnp.sqrt(jnp.square(c) @ split.together.astype(c.dtype))
 
 
 def _scalar_if_isotropic(V: Weight) -> Weight:

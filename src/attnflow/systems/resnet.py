@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Real
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.base import System
+from attnflow.weights.breaks import Breaks
 from attnflow.weights.feedforward import FeedForward
 from attnflow.weights.heads import Weight
 
@@ -53,8 +54,8 @@ class ResNet(System):
         return self.feed_forward(t, x)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples a weight jumps."""
+    def breaks(self) -> Breaks:
+        """The times at which a weight jumps."""
         return self.feed_forward.breaks
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
@@ -72,6 +73,21 @@ class ResNet(System):
     def pairs(self, n: int) -> int:
         """None."""
         return 0
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """None: the state is the tokens."""
+        return None
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.feed_forward.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Distinct tokens stay distinct."""
+        return "its tokens never meet: distinct ones stay distinct"
 
     def parameters(self) -> dict[str, Any]:
         """The weights that are not left out, and σ."""

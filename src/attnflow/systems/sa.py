@@ -30,6 +30,7 @@ class SA(AttentionSystem):
 
     equation: ClassVar[str] = "x_i' = P⊥(Σ_j A_ij V x_j), A = softmax(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[P](2.3)(2.4)(SA)"
+    attention_only = True
 
     def __init__(
         self,
@@ -42,3 +43,13 @@ class SA(AttentionSystem):
         backend: Any = None,
     ):
         super().__init__(Sphere(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None without a mask and with constant weights: equal tokens then stay equal."""
+        return self._what_parts_equals

@@ -33,6 +33,7 @@ class SinkhornSA(AttentionSystem):
 
     equation: ClassVar[str] = "x_i' = P⊥(Σ_j A_ij V x_j), A = Sinkhorn(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[P] Remark 3.5"
+    attention_only = True
 
     def __init__(
         self,
@@ -45,6 +46,16 @@ class SinkhornSA(AttentionSystem):
     ):
         refuse_mask(mask)
         super().__init__(Sphere(), Sinkhorn(), beta, Q=Q, K=K, V=V)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None without a mask and with constant weights: equal tokens then stay equal."""
+        return self._what_parts_equals
 
 
 class SinkhornPure(AttentionSystem):
@@ -63,6 +74,7 @@ class SinkhornPure(AttentionSystem):
 
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V x_j, A = Sinkhorn(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[P] Remark 3.5"
+    attention_only = True
 
     def __init__(
         self,
@@ -75,3 +87,13 @@ class SinkhornPure(AttentionSystem):
     ):
         refuse_mask(mask)
         super().__init__(Euclidean(), Sinkhorn(), beta, Q=Q, K=K, V=V)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str:
+        """Close tokens may run apart on R^d."""
+        return "tokens that are close on R^d may run apart"

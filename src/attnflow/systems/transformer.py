@@ -39,6 +39,7 @@ class Transformer(Block):
 
     equation: ClassVar[str] = "x_i' = P⊥(Σ_h O_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b))"
     source: ClassVar[str] = "[P](2.8)"
+    attention_only = False
 
     def __init__(
         self,
@@ -68,3 +69,15 @@ class Transformer(Block):
         super().__init__(
             Sphere(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
         )
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous and self._fed_alike
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None without mask and rotary positions, and with constant weights."""
+        if self._fed_alike:
+            return self._what_parts_equals
+        return "its feed-forward weights change in time, and tokens that have met may part again"

@@ -27,6 +27,7 @@ class USA(AttentionSystem):
 
     equation: ClassVar[str] = "x_i' = P⊥((1/n) Σ_j e^{β <Q x_i, K x_j>} V x_j)"
     source: ClassVar[str] = "[P](USA)"
+    attention_only = True
 
     def __init__(
         self,
@@ -39,3 +40,13 @@ class USA(AttentionSystem):
         backend: Any = None,
     ):
         super().__init__(Sphere(), Unnormalised(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t."""
+        return self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None without a mask and with constant weights: equal tokens then stay equal."""
+        return self._what_parts_equals

@@ -6,6 +6,7 @@ For oscillators on the circle: `frequencies`, `graphs` and `couplings`.
 from attnflow.weights import couplings, frequencies, graphs
 from attnflow.weights.activations import ACTIVATIONS
 from attnflow.weights.affine import AffineHeads
+from attnflow.weights.breaks import Breaks
 from attnflow.weights.families import (
     FAMILIES,
     bias,
@@ -19,16 +20,18 @@ from attnflow.weights.families import (
     wishart,
 )
 from attnflow.weights.feedforward import FeedForward
-from attnflow.weights.heads import Heads, Weight, apply
+from attnflow.weights.heads import AbstractHeads, Heads, Weight, apply
 from attnflow.weights.norms import LayerNorm, RMSNorm
 from attnflow.weights.rotary import Rotary, rotary_frequencies
-from attnflow.weights.schedules import Grouped, PerLayer, Redrawn
+from attnflow.weights.schedules import Grouped, PerLayer, Redrawn, Scheduled
 from attnflow.weights.spectra import invariant_subspace
 
 __all__ = [
     "ACTIVATIONS",
     "FAMILIES",
+    "AbstractHeads",
     "AffineHeads",
+    "Breaks",
     "FeedForward",
     "Grouped",
     "Heads",
@@ -37,6 +40,7 @@ __all__ = [
     "RMSNorm",
     "Redrawn",
     "Rotary",
+    "Scheduled",
     "Weight",
     "apply",
     "bias",

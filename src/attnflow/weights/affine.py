@@ -9,11 +9,12 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from attnflow.errors import InputError
-from attnflow.weights.heads import Heads, Weight, admit, apply, at_time, periods, shape_of
+from attnflow.weights.breaks import Breaks, breaks_of
+from attnflow.weights.heads import AbstractHeads, Weight, admit, apply, at_time, constant, shape_of
 from attnflow.weights.rotary import Rotary, as_rotary
 
 
-class AffineHeads(Heads):
+class AffineHeads(AbstractHeads):
     """Heads with biases and a matrix O behind each: `Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O`.
 
     Scores are `<Q x_i + b_Q, K x_j + b_K>`. With O (d × v) the values V may be v × d; without it V
@@ -30,7 +31,7 @@ class AffineHeads(Heads):
     (4, 3)
     """
 
-    RANKS: ClassVar[dict[str, int]] = Heads.RANKS | {"O": 2, "b_Q": 1, "b_K": 1, "b_V": 1}
+    RANKS: ClassVar[dict[str, int]] = {"Q": 2, "K": 2, "V": 2, "O": 2, "b_Q": 1, "b_K": 1, "b_V": 1}
 
     O: Any
     b_Q: Any
@@ -100,9 +101,14 @@ class AffineHeads(Heads):
         return super().plain_scores and plain
 
     @property
-    def isotropic(self) -> bool:
+    def scalar_values(self) -> bool:
         """Whether moreover values have neither biases nor an output matrix."""
-        return super().isotropic and self._plain_values and self.b_O is None
+        return super().scalar_values and self._plain_values
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether moreover nothing is added to the sum over heads."""
+        return super().isotropic and self.b_O is None
 
     @property
     def _plain_values(self) -> bool:
@@ -115,9 +121,19 @@ class AffineHeads(Heads):
         return super().dim or (O[-2] if O else None)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples some weight jumps."""
-        return super().breaks + periods(self.b_O)
+    def autonomous(self) -> bool:
+        """Whether no weight is a function of t."""
+        return super().autonomous and constant(self.b_O)
+
+    @property
+    def placed(self) -> bool:
+        """Whether positions are rotary."""
+        return self.rotary is not None
+
+    @property
+    def breaks(self) -> Breaks:
+        """The times at which some weight jumps."""
+        return super().breaks.also(breaks_of(self.b_O))
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
         """`Q x_i + b_Q` of a single head, turned by the place i where positions are rotary."""
@@ -138,7 +154,7 @@ class AffineHeads(Heads):
         """O times the means."""
         return super().out(means) if self._plain_values else apply(self.O, means)
 
-    def at(self, t: Any, dtype: Any) -> AffineHeads:
+    def at(self, t: Any, dtype: Any) -> AbstractHeads:
         """The weights at time t as arrays of the given dtype."""
         now = super().at(t, dtype)
         return eqx.tree_at(
@@ -148,7 +164,7 @@ class AffineHeads(Heads):
             is_leaf=lambda leaf: leaf is None,
         )
 
-    def sum(self, fn: Callable[[Heads], Array]) -> Array:
+    def sum(self, fn: Callable[[Any], Array]) -> Array:
         """`Σ_h fn(head h) + b_O`."""
         return _plus(super().sum(fn), self.b_O)
 

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, Real
 from attnflow.checks import as_floats
 from attnflow.errors import InputError
 from attnflow.weights.activations import Activation, activate, as_activation
-from attnflow.weights.heads import Weight, admit, apply, at_time, periods, shape_of
+from attnflow.weights.breaks import Breaks, breaks_of
+from attnflow.weights.heads import Weight, admit, apply, at_time, constant, shape_of
 
 
 class FeedForward(eqx.Module):
@@ -87,9 +88,14 @@ class FeedForward(eqx.Module):
         return next((size for size in sizes if size is not None), None)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples a weight jumps."""
-        return periods(self.w, self.a, self.b, self.c, self.g)
+    def autonomous(self) -> bool:
+        """Whether no weight is a function of t."""
+        return constant(self.w, self.a, self.b, self.c, self.g)
+
+    @property
+    def breaks(self) -> Breaks:
+        """The times at which a weight jumps."""
+        return breaks_of(self.w, self.a, self.b, self.c, self.g)
 
     def __call__(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """The images of the tokens, with the weights of time t."""

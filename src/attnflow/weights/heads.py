@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from jaxtyping import Array, ArrayLike, Float
 
 from attnflow.checks import NO_NUMBERS, as_floats, is_traced, require_finite
 from attnflow.errors import InputError
+from attnflow.weights.breaks import Breaks, breaks_of
 
 Schedule = Callable[[Any], Array]
 Weight = ArrayLike | Schedule | None
@@ -39,21 +41,10 @@ def shape_of(W: Any) -> tuple[int, ...] | None:
     return jax.eval_shape(W, 0.0).shape if callable(W) else W.shape
 
 
-class Heads(eqx.Module):
-    """The weights of attention: scores `<Q x_i, K x_j>`, values `V x_j`.
+class AbstractHeads(eqx.Module):
+    """What one or several attention heads share, with biases or without."""
 
-    Each of Q (k × d), K (k × d) and V (d × d) may be left out (identity, and no product is done),
-    be a number (that multiple of the identity), a matrix, a stack with a leading axis of heads
-    ([E] §6, [P](2.7)), or a function of t that returns any of these.
-
-    >>> heads = Heads(V=-1.0)
-    >>> heads.count is None, heads.dim is None
-    (True, True)
-    >>> Heads(Q=jnp.ones((4, 2, 3)), K=jnp.ones((2, 3))).count
-    4
-    """
-
-    RANKS: ClassVar[dict[str, int]] = {"Q": 2, "K": 2, "V": 2}
+    RANKS: ClassVar[dict[str, int]]
     """The weights, and how many axes one has for a single head."""
 
     Q: Any
@@ -125,7 +116,12 @@ class Heads(eqx.Module):
     @property
     def isotropic(self) -> bool:
         """Whether scores are <x_i, x_j> and values multiples of x_j: Q = K = I and V = cI."""
-        return self.plain_scores and _is_number(self.V)
+        return self.plain_scores and self.scalar_values
+
+    @property
+    def scalar_values(self) -> bool:
+        """Whether values are multiples of x_j: V = cI."""
+        return _is_number(self.V)
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
         """`Q x_i` of a single head."""
@@ -144,9 +140,73 @@ class Heads(eqx.Module):
         return apply(self.V, means)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples some matrix jumps (see `Redrawn`)."""
-        return periods(*(getattr(self, name) for name in self.RANKS))
+    def autonomous(self) -> bool:
+        """Whether no weight is a function of t."""
+        return constant(*(getattr(self, name) for name in self.RANKS))
+
+    @property
+    def placed(self) -> bool:
+        """Whether scores depend on the places of tokens in their sequence."""
+        return False
+
+    @property
+    def breaks(self) -> Breaks:
+        """The times at which some matrix jumps (see `Redrawn` and `Scheduled`)."""
+        return breaks_of(*(getattr(self, name) for name in self.RANKS))
+
+    @abc.abstractmethod
+    def restricted(self, basis: Float[Array, "r d"]) -> AbstractHeads | None:
+        """The heads that act on c as these act on c B, or None where tokens leave the span of B."""
+
+    def at(self, t: Any, dtype: Any) -> AbstractHeads:
+        """The matrices at time t as arrays of the given dtype."""
+        names = tuple(self.RANKS)
+        return eqx.tree_at(
+            lambda heads: tuple(getattr(heads, name) for name in names),
+            self,
+            tuple(at_time(getattr(self, name), t, dtype) for name in names),
+            is_leaf=lambda leaf: leaf is None,
+        )
+
+    def each(self, fn: Callable[[Any], Array]) -> Array:
+        """`fn` of the single head, or of every head, stacked on a leading axis."""
+        if self.count is None:
+            return fn(self)
+
+        names = [name for name in self.RANKS if getattr(self, name) is not None]
+
+        def stack(name: str) -> Array:
+            W, rank = getattr(self, name), self.RANKS[name]
+            single = W.shape[-rank:] if W.ndim >= rank else ()
+            return jnp.broadcast_to(W, (self.count, *single))
+
+        def select(heads: AbstractHeads) -> tuple:
+            return tuple(getattr(heads, name) for name in names)
+
+        stacked = tuple(stack(name) for name in names)
+        return jax.vmap(lambda single: fn(eqx.tree_at(select, self, single)))(stacked)
+
+    def sum(self, fn: Callable[[Any], Array]) -> Array:
+        """`Σ_h fn(head h)`."""
+        values = self.each(fn)
+        return values if self.count is None else values.sum(axis=0)
+
+
+class Heads(AbstractHeads):
+    """The weights of attention: scores `<Q x_i, K x_j>`, values `V x_j`.
+
+    Each of Q (k × d), K (k × d) and V (d × d) may be left out (identity, and no product is done),
+    be a number (that multiple of the identity), a matrix, a stack with a leading axis of heads
+    ([E] §6, [P](2.7)), or a function of t that returns any of these.
+
+    >>> heads = Heads(V=-1.0)
+    >>> heads.count is None, heads.dim is None
+    (True, True)
+    >>> Heads(Q=jnp.ones((4, 2, 3)), K=jnp.ones((2, 3))).count
+    4
+    """
+
+    RANKS: ClassVar[dict[str, int]] = {"Q": 2, "K": 2, "V": 2}
 
     def restricted(self, basis: Float[Array, "r d"]) -> Heads | None:
         """The heads that act on c as these act on c B, or None where V leads out of the span of B.
@@ -175,39 +235,6 @@ class Heads(eqx.Module):
             return Heads(None, Q.mT @ K, V)
         return Heads(Q, K, V)
 
-    def at(self, t: Any, dtype: Any) -> Heads:
-        """The matrices at time t as arrays of the given dtype."""
-        names = tuple(self.RANKS)
-        return eqx.tree_at(
-            lambda heads: tuple(getattr(heads, name) for name in names),
-            self,
-            tuple(at_time(getattr(self, name), t, dtype) for name in names),
-            is_leaf=lambda leaf: leaf is None,
-        )
-
-    def each(self, fn: Callable[[Heads], Array]) -> Array:
-        """`fn` of the single head, or of every head, stacked on a leading axis."""
-        if self.count is None:
-            return fn(self)
-
-        names = [name for name in self.RANKS if getattr(self, name) is not None]
-
-        def stack(name: str) -> Array:
-            W, rank = getattr(self, name), self.RANKS[name]
-            single = W.shape[-rank:] if W.ndim >= rank else ()
-            return jnp.broadcast_to(W, (self.count, *single))
-
-        def select(heads: Heads) -> tuple:
-            return tuple(getattr(heads, name) for name in names)
-
-        stacked = tuple(stack(name) for name in names)
-        return jax.vmap(lambda single: fn(eqx.tree_at(select, self, single)))(stacked)
-
-    def sum(self, fn: Callable[[Heads], Array]) -> Array:
-        """`Σ_h fn(head h)`."""
-        values = self.each(fn)
-        return values if self.count is None else values.sum(axis=0)
-
 
 def at_time(W: Any, t: Any, dtype: Any) -> Any:
     """A weight at time t, as an array of the dtype; nothing stays nothing."""
@@ -215,9 +242,9 @@ def at_time(W: Any, t: Any, dtype: Any) -> Any:
     return None if W is None else jnp.asarray(W).astype(dtype)
 
 
-def periods(*weights: Any) -> tuple[float, ...]:
-    """The periods at whose multiples some of the weights jump."""
-    return tuple(W.every for W in weights if hasattr(W, "every"))
+def constant(*weights: Any) -> bool:
+    """Whether none of the weights is a function of t."""
+    return not any(callable(W) for W in weights)
 
 
 def _is_number(W: Any) -> bool:

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float, Real
 from attnflow.checks import as_floats, as_number, require_finite, require_nonnegative
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import unit_rows
-from attnflow.weights.heads import Weight, admit, at_time, periods, shape_of
+from attnflow.weights.breaks import Breaks, breaks_of
+from attnflow.weights.heads import Weight, admit, at_time, constant, shape_of
 
 
 class Norm(eqx.Module):
@@ -55,9 +56,14 @@ class Norm(eqx.Module):
         return next((shape[-1] for shape in shapes if shape), None)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
-        """The periods at whose multiples gain or shift jumps."""
-        return periods(self.gain, self.shift)
+    def autonomous(self) -> bool:
+        """Whether no weight is a function of t."""
+        return constant(self.gain, self.shift)
+
+    @property
+    def breaks(self) -> Breaks:
+        """The times at which gain or shift jumps."""
+        return breaks_of(self.gain, self.shift)
 
     def parameters(self) -> dict[str, Any]:
         """Gain and shift, where given."""

@@ -1,0 +1,114 @@
+"""Forces between clusters of equal tokens, which are far below the rounding of a sum over them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import attnflow as af
+from attnflow.attention import Blocked, Dense, Unnormalised, attend
+from attnflow.attention.across import fingerprints
+
+RNG = np.random.default_rng(3)
+Q, K = RNG.normal(size=(2, 3, 3))
+SYSTEMS = [
+    af.SA(30.0),
+    af.SA(30.0, V=-2.0),
+    af.USA(30.0),
+    af.SA(15.0, Q=Q, K=K),
+    af.SinkhornSA(3.0),
+    af.SA(30.0, backend=Blocked(64, exact=True)),
+    af.USA(30.0, backend=Blocked(64, exact=True)),
+]
+
+
+def clusters(d):
+    """Two directions at an angle of 2.9, and a third token."""
+    x = RNG.normal(size=(3, d))
+    x[1] = np.cos(2.9) * x[0] + np.sin(2.9) * np.linalg.norm(x[0]) * across(x[0], x[1])
+    return jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+
+def across(a, b):
+    """The direction of b across a."""
+    b = b - (a @ b) / (a @ a) * a
+    return b / np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=str)
+def test_equal_tokens_are_one_of_their_mass(system):
+    """500 equal tokens had a speed of 2e-15 in SA, and of 2e-2 in USA, and hardly move."""
+    x, counts = clusters(3), np.array([500, 20, 7])
+    heavy = np.asarray(system.velocity(0.0, x, jnp.asarray(counts, float)))
+    light = np.asarray(system.velocity(0.0, jnp.repeat(x, counts, axis=0)))
+    of_each = np.split(light, np.cumsum(counts)[:-1])
+    tolerance = 1e-6 if not system.kind.rowwise else 1e-9
+    for one, equal in zip(heavy, of_each, strict=True):
+        assert np.linalg.norm(equal - one, axis=1).max() < tolerance * np.linalg.norm(one)
+
+
+@pytest.mark.parametrize("d", [2, 3, 8])
+@pytest.mark.parametrize("backend", [Dense(), Blocked(64, exact=True)], ids=str)
+@pytest.mark.parametrize("weigh", [False, True], ids=["tokens", "masses"])
+def test_two_clusters_in_closed_form(d, backend, weigh):
+    """a moves to b at the speed `n_b sin θ e^{β(cos θ − 1)} / n_a`, here 1e-51."""
+    beta, angle, counts = 60.0, 2.9, np.array([500, 3])
+    x = jnp.repeat(clusters(d)[:2], counts, axis=0)
+    m = jnp.asarray(RNG.uniform(0.5, 2, len(x))) if weigh else None
+    v = np.asarray(af.SA(beta, backend=backend).velocity(0.0, x, m))
+    a, b = (np.ones(len(x)) if m is None else np.asarray(m))[:500].sum(), None
+    b = 3.0 if m is None else float(m[500:].sum())
+    speed = b / a * np.sin(angle) * np.exp(beta * (np.cos(angle) - 1))
+    np.testing.assert_allclose(np.linalg.norm(v[:500], axis=1), speed, rtol=1e-8)
+    towards = across(np.asarray(x[0]), np.asarray(x[-1]))
+    np.testing.assert_allclose(v[:500] @ towards, speed, rtol=1e-8)
+
+
+@pytest.mark.parametrize("backend", [Dense(), Blocked(2, exact=True)], ids=str)
+def test_derivatives_at_equal_tokens_are_those_of_the_sum(backend):
+    """A token that leaves its equals pulls them along: the term that is 0 has a derivative."""
+    x = jnp.repeat(clusters(3), np.array([3, 2, 1]), axis=0)
+    system = af.USA(2.0, backend=backend)
+
+    def plain(x):
+        means = jnp.exp(2.0 * x @ x.T) @ x / len(x)
+        return means - jnp.sum(means * x, axis=1, keepdims=True) * x
+
+    want = jax.jacfwd(plain)(x)
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        got = jacobian(lambda x: system.velocity(0.0, x))(x)
+        across_x = got - jnp.einsum("na,nb,nbmc->namc", x, x, got)
+        want_x = want - jnp.einsum("na,nb,nbmc->namc", x, x, want)
+        np.testing.assert_allclose(across_x, want_x, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fingerprints_are_equal_for_equal_tokens_alone(dtype):
+    e = np.eye(64)
+    round_numbers = np.concatenate([e, -e, e / 2, np.roll(e, 1, axis=1) + e, 0 * e[:1]])
+    random = RNG.normal(size=(2000, 64))
+    x = np.concatenate([round_numbers, random, np.nextafter(random[:9], 2)]).astype(dtype)
+    x = np.unique(x, axis=0)
+    prints = np.asarray(fingerprints(jnp.asarray(x)))
+    assert len(np.unique(prints, axis=0)) == len(x)
+    again = np.asarray(fingerprints(jnp.asarray(np.concatenate([x[::-1], -x, x]))))
+    np.testing.assert_array_equal(again[-len(x) :], prints)
+    np.testing.assert_array_equal(again[: len(x)], prints[::-1])
+    zeros = fingerprints(jnp.array([[0.0, 1.0], [-0.0, 1.0]], dtype))
+    np.testing.assert_array_equal(zeros[0], zeros[1])
+
+
+def test_weights_of_infinite_tokens_do_not_spoil_the_others():
+    """At β = 800 a token's own term of USA is infinite: it has no part across the token."""
+    x = jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    means = attend(x, x, x, beta=800.0, kind=Unnormalised(), unit=True, tangential=True)
+    np.testing.assert_array_equal(means, [[0.0, 0.5, 0.0], [0.5, 0.0, 0.0]])
+
+
+def test_many_tokens_that_are_merged_have_exact_forces():
+    """Above 1024 tokens sums go in blocks, and Coarsening needs their forces exact."""
+    x = jnp.repeat(clusters(8)[:2], np.array([1500, 10]), axis=0)
+    system = af.SA(30.0)
+    v = np.asarray(system.precise(len(x)).velocity(0.0, x))
+    speed = 10 / 1500 * np.sin(2.9) * np.exp(30 * (np.cos(2.9) - 1))
+    np.testing.assert_allclose(np.linalg.norm(v[:1500], axis=1), speed, rtol=1e-8)
