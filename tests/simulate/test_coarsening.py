@@ -7,7 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.attention import Blocked, Dense
-from attnflow.simulate.coarsening import Coarse, closest
+from attnflow.simulate.merging import closest
 
 CIRCLE = af.initial.sphere(n=12, d=2, seed=4)
 TIGHT = af.Adaptive(1e-11, 1e-13)
@@ -38,15 +38,21 @@ def test_counts_of_clusters_are_those_of_the_plain_run(plain):
     assert int(ours.steps) < int(plain.steps)
 
 
-def test_a_merge_happens_when_the_plain_run_comes_within_eps(plain):
-    ours = coarse(1e-4)
-    dense = af.simulate(af.SA(6.0), CIRCLE, np.linspace(0, 60, 3001), method=TIGHT)
-    for t, i, j in zip(ours.merges.time, ours.merges.kept, ours.merges.gone, strict=True):
+def test_a_merge_happens_when_the_plain_run_comes_within_eps():
+    """The times are those of the means of the plain run's tokens, not the ends of steps."""
+    tree, eps = coarse(1e-4).merges, 1e-4
+    dense = af.simulate(af.SA(6.0), CIRCLE, np.linspace(0, 60, 6001), method=TIGHT)
+    groups = {k: [k] for k in range(12)}
+    for t, i, j in zip(*(np.asarray(a) for a in (tree.time, tree.kept, tree.gone)), strict=True):
         if not np.isfinite(t):
-            continue
-        gap = np.linalg.norm(dense.xs[:, int(i)] - dense.xs[:, int(j)], axis=-1)
-        first = float(dense.ts[np.argmax(gap < 1e-4)])
-        assert first - 0.1 < float(t) < first + 2.0
+            break
+        means = [np.mean(np.asarray(dense.xs)[:, groups[int(k)]], axis=1) for k in (i, j)]
+        gap = np.linalg.norm(means[0] - means[1], axis=-1)
+        k = int(np.argmax(gap < eps))
+        first = np.interp(np.log(eps), np.log(gap[k : k - 2 : -1]), dense.ts[k : k - 2 : -1])
+        assert float(t) == pytest.approx(first, abs=2e-3)
+        groups[int(i)] += groups.pop(int(j))
+    assert len(groups) < 4
 
 
 @pytest.mark.slow
@@ -111,12 +117,10 @@ def test_a_batch_and_a_store(tmp_path):
 def test_only_approaching_pairs_are_candidates():
     x = jnp.array([[0.0, 0.0], [1e-3, 0.0], [1.0, 0.0], [1.1, 0.0]])
     apart = jnp.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [-1.0, 0.0]])
-    state = Coarse(x, jnp.ones(4), jnp.arange(4.0))
-    squared, i, j = closest(state, apart)
+    squared, i, j = closest(x, apart, jnp.ones(4))
     assert (int(i), int(j)) == (2, 3)
     assert float(squared) == pytest.approx(0.01)
-    gone = Coarse(x, jnp.array([1.0, 1, 0, 1]), jnp.arange(4.0))
-    assert closest(gone, -apart)[1:] == (0, 1)
+    assert closest(x, -apart, jnp.array([1.0, 1, 0, 1]))[1:] == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_eps_must_be_positive():
 def test_forces_are_not_expanded_in_harmonics():
     """Metastable forces are far below the error of an expansion."""
     system = af.SA(4.0)
-    assert system.precise(3000).backend == Blocked()
+    assert system.precise(3000).backend == Blocked(exact=True)
     assert system.precise(30).backend == Dense()
     mine = af.SA(4.0, backend="spectral")
     assert mine.precise(3000) is mine

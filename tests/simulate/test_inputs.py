@@ -127,7 +127,7 @@ def test_backends():
 
 def test_what_is_no_system_or_method():
     bad("system must be a System", lambda: inputs.check_system(af.SA))
-    bad("method must be", lambda: inputs.check_method("rk4", SA))
+    bad("method must be", lambda: inputs.check_method("rk4", SA, X0, [0.0, 1.0]))
 
 
 def test_maps_have_no_velocity():
@@ -175,3 +175,31 @@ def test_a_step_beyond_the_end_is_one_step(dt):
     long = af.simulate(SA, X0, [0.0, 1.0], method=af.Fixed(dt))
     whole = af.simulate(SA, X0, [0.0, 1.0], method=af.Fixed(1.0))
     assert np.array_equal(long.final, whole.final)
+
+
+def test_a_velocity_that_overflows():
+    """Before any step, with the largest exponent instead of advice about max_steps."""
+    bad(
+        r"velocity of USA\(beta=1000\) at x0 is too large for float64, .* above s = 710",
+        lambda: af.simulate(af.USA(1000.0), X0, [0, 1]),
+    )
+    one = np.stack([X0, X0]).astype(np.float32)
+    bad(
+        r"run 0 of the batch.*float32, where e\^s overflows above s = 89",
+        lambda: af.simulate(af.USA(200.0), one, [0, 1]),
+    )
+
+
+@pytest.mark.parametrize("method", [af.Fixed(1e-3), af.Layers(1e-3)])
+def test_steps_that_float32_does_not_resolve(method):
+    """999,991 steps for 1,000,000: diffrax made one of the last ten."""
+    bad(
+        r"dt = 0\.001 is too small for times in float32",
+        lambda: af.simulate(SA, X0.astype(np.float32), [0.0, 1000.0], method=method),
+    )
+
+
+def test_steps_in_float32_are_counted_right():
+    x = X0.astype(np.float32)
+    assert int(af.simulate(SA, x, [0.0, 333.3], method=af.Layers(0.1)).steps) == 3333
+    assert int(af.simulate(SA, x, [0.0, 70.7], method=af.Fixed(0.01, "euler")).steps) == 7070

@@ -1,8 +1,10 @@
 """From a system and a start to a trajectory: `simulate`, `solve`, the methods, `Trajectory`."""
 
-from attnflow.simulate.coarsening import Coarsening, Merges
+from attnflow.simulate.coarsening import Coarsening
 from attnflow.simulate.driver import simulate
 from attnflow.simulate.filippov import Filippov
+from attnflow.simulate.lost import LostDigits
+from attnflow.simulate.merging import Merges
 from attnflow.simulate.methods import Adaptive, Fixed, Layers, Method
 from attnflow.simulate.solve import solve
 from attnflow.simulate.trajectory import Trajectory
@@ -19,6 +21,7 @@ __all__ = [
     "Filippov",
     "Fixed",
     "Layers",
+    "LostDigits",
     "Merges",
     "Method",
     "Trajectory",

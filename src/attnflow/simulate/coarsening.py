@@ -2,67 +2,83 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import diffrax
 import equinox as eqx
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
-from attnflow.simulate.methods import ADAPTIVE_SOLVERS, MAX_STEPS, Adaptive, Pieces
-from attnflow.simulate.stepping import Around, Resumable, Tolerance, latest_stage
+from attnflow.simulate.clock import Clock
+from attnflow.simulate.merging import Flock, Merges, Path, merge_all
+from attnflow.simulate.methods import (
+    ADAPTIVE_SOLVERS,
+    MAX_STEPS,
+    ErrorControlled,
+    Pieces,
+    as_typed,
+)
+from attnflow.simulate.rest import at_rest
+from attnflow.simulate.stepping import Resumable, Retracted
 from attnflow.systems import System
+from attnflow.systems.base import row_lengths
+from attnflow.weights.breaks import Breaks
 
-ROWS = 256
-"""Tokens whose distances to all others are looked at together: memory is O(n · ROWS)."""
+PATIENCE = 64
+"""After so many steps without motion, and without a longer step, a run is looked at for rest."""
+
+NEVER = np.iinfo(np.int32).max
 
 
-class Merges(eqx.Module):
-    """The merge tree: one entry for each merge in the order of time, then unused ones.
+class Ledger(eqx.Module):
+    """What a coarsened run carries besides its tokens.
 
-    At `time` the token `gone` joined the token `kept`; their masses were `mass_gone` and
-    `mass_kept`. Unused entries have time NaN and tokens −1.
+    `inner` is the state of the solver inside, `clock` the time to far below its rounding, `mass`
+    (0: merged away), `leader` and `merges` say who has met. `still` counts the steps since tokens
+    moved or a step was as long as `longest`; at `patience` the run stops to be looked at.
     """
 
-    time: Float[Array, "*batch m"]
-    kept: Int[Array, "*batch m"]
-    gone: Int[Array, "*batch m"]
-    mass_kept: Float[Array, "*batch m"]
-    mass_gone: Float[Array, "*batch m"]
-
-    @property
-    def count(self) -> Int[Array, "*batch"]:
-        """How many merges there were."""
-        return jnp.sum(self.gone >= 0, axis=-1)
-
-
-class Coarse(eqx.Module):
-    """The state of a coarsened run: slots, their masses (0: merged away), who stands for whom."""
-
-    x: Float[Array, "n d"]
+    inner: Any
+    clock: Clock
     mass: Float[Array, " n"]
-    leader: Float[Array, " n"]
+    leader: Int[Array, " n"]
+    merges: Merges
+    still: Int[Array, ""]
+    longest: Float[Array, ""]
+    patience: Int[Array, ""]
 
-    def tokens(self) -> Float[Array, "n d"]:
-        """Every token at the place of the slot that stands for it."""
-        return self.x[self.leader.astype(int)]
+    def flock(self, x: Float[Array, "n d"]) -> Flock:
+        """Who has met, with the tokens at x."""
+        return Flock(x, self.mass, self.leader, self.merges)
 
 
-class Coarsening(Adaptive):
+class Coarsening(ErrorControlled):
     """Error-controlled steps, merging tokens that have come within `eps` and are approaching.
 
-    Equal tokens stay equal (without mask or noise), so m of them are one of mass m. Merging tokens
-    that are nearly equal takes the fast motion inside clusters out of the equation, and steps grow
-    to the slow, metastable scale: times like 10¹² are reached in a few hundred steps. The merged
-    token sits at the mean, weighted by mass and retracted; pairs that move apart are left alone.
+    Equal tokens stay equal where no mask, place, noise or time tells them apart, so m of them are
+    one of mass m. Merging tokens that are nearly equal takes the fast motion inside clusters out of
+    the equation, and steps grow to the slow, metastable scale: any time up to 10³⁰ and beyond is
+    reached in a few hundred steps. The trajectory's `merges` is the merge tree; its times are those
+    at which two tokens first come within eps, as exact as the run. The merged token sits at the
+    mean, weighted by mass and retracted; pairs that move apart are left alone.
 
-    The difference from the run without merging falls linearly with eps. It works for attention on
-    the sphere with any Q, K, V, and refuses masks and rescaled systems, where merging is not exact.
-    For `Aggregation` it is the way through collisions. The trajectory's `merges` is the merge tree.
+    The difference from the run without merging is that of a start that is off by eps. It falls
+    linearly with eps, as long as the flow does not drive apart what is close. Attraction (V = I
+    above all) does not; repulsion (V = −I) or a V of one's own may let two tokens come
+    within eps in passing and part again much later: compare with a smaller eps there.
+
+    The velocity must not depend on t: time is counted from the beginning of each step, and its sum
+    is kept in two floats. A run that has come to a stable rest (`simulate.rest`) is at its end. It
+    works for attention on the sphere with any constant Q, K, V, and for `Aggregation`, where it is
+    the way through collisions; a system says itself whether it may be merged
+    (`System.merging_obstacle`), and masks, rotary positions and weights that change are refused.
 
     >>> Coarsening(eps=1e-7)
     Coarsening(eps=1e-07, rtol=1e-08, atol=1e-10, solver='dopri8', max_steps=100000)
@@ -82,40 +98,170 @@ class Coarsening(Adaptive):
         require_positive(eps, "eps")
         self.eps = jnp.asarray(eps, float)
 
+    def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
+        """Merging must be exact for the system, and its velocity the same at all times."""
+        super().check(system, ts)
+        obstacle = system.merging_obstacle
+        if obstacle is None and not system.autonomous:
+            obstacle = "it does not declare that its velocity does not depend on t"
+        if obstacle is not None:
+            raise InputError(
+                f"method: Coarsening does not work for {system!r}: {obstacle}. Use Adaptive()."
+            )
+
     def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
-        """The adaptive method on slots with masses, with merging after each step."""
-        system = system.precise(len(jax.tree.leaves(y)[0]))
-
-        def velocity(t: Any, y: Coarse, latest: Any) -> Coarse:
-            t = t if latest is None else jnp.minimum(t, latest)
-            v = system.velocity(t, y.x, y.mass)
-            still = jnp.zeros_like(y.mass)
-            return Coarse(jnp.where(y.mass[:, None] > 0, v, 0), still, still)
-
-        def encode(t: Any, x: Array) -> Coarse:
-            n = len(x)
-            mass = jnp.ones(n, x.dtype) if masses is None else masses
-            return Coarse(x, mass, jnp.arange(n, dtype=x.dtype))
-
-        solver = ADAPTIVE_SOLVERS[self.solver]()
+        """The adaptive method in time that begins with each step, on sums that are exact."""
+        system = system.precise(len(y))
+        flock = Flock.of(y, masses, None)
+        solver = ADAPTIVE_SOLVERS[self.solver](scan_kind="lax")
+        controller = self.controller(ts)
+        # Nothing is rounded away in local time, so that steps may be as short as speeds are high.
+        least = float(jnp.finfo(ts.dtype).tiny) * 1e12
+        controller = eqx.tree_at(lambda c: c.dtmin, controller, jnp.asarray(least, ts.dtype))
         return Pieces(
-            term=diffrax.ODETerm(velocity),
-            solver=Merging(solver, system, self.eps.astype(ts.dtype), self.tolerance(ts.dtype)),
-            controller=Resumable(self.controller(ts), system.breaks),
+            term=diffrax.ODETerm(lambda t, x, args: flock.velocity(system, x)),
+            solver=Retracted(solver, system, self.tolerance(ts.dtype)),
+            controller=Resumable(controller, Breaks()),
             dt0=None,
-            encode=encode,
-            decode=lambda t, y: system.retract(y.tokens()),
+            encode=lambda t, x: x,
+            decode=lambda t, x: system.retract(x),
         )
 
-    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
-        """Merging must be exact for the system."""
-        super().check(system, ts)
-        if not system.mergeable:
-            raise InputError(
-                f"method: Coarsening does not work for {system!r}, where equal tokens do not stay "
-                "equal or close tokens do not stay close: it is for SA and USA without a mask "
-                "and for Aggregation. Use Adaptive()."
-            )
+    def entered(
+        self, inner: Any, t: Any, x: Float[Array, "n d"], masses: Any, merges: Merges | None
+    ) -> Ledger:
+        """The state before the first step, with what an earlier run has merged."""
+        flock, none = Flock.of(x, masses, merges), jnp.zeros((), jnp.int32)
+        return Ledger(
+            inner=inner,
+            clock=Clock.at(t),
+            mass=flock.mass,
+            leader=flock.leader,
+            merges=flock.merges,
+            still=none,
+            longest=jnp.zeros_like(t),
+            patience=none + NEVER,
+        )
+
+    def advance(
+        self,
+        parts: Pieces,
+        at: Any,
+        ts: Float[Array, " T"],
+        keep: Callable[[Any, Any], Any],
+        steps: int,
+        progress: diffrax.AbstractProgressMeter,
+    ) -> Any:
+        """The standing after at most `steps` more steps, each in its own time."""
+        end, limit = ts[-1], at.accepted + at.rejected + steps
+
+        def going(carry: Any) -> Any:
+            at, _ = carry
+            ledger = at.solver_state
+            waiting = (at.accepted + at.rejected < limit) & (ledger.still < ledger.patience)
+            return (ledger.clock.until(end) > 0) & ~at.failed & waiting
+
+        def step(carry: Any) -> Any:
+            at, meter = carry
+            at = self._step(parts, at, ts, keep)
+            return at, progress.step(meter, (at.t - ts[0]) / (end - ts[0]))
+
+        at, meter = eqxi.while_loop(
+            going, step, (at, progress.init()), kind="lax", buffers=lambda carry: carry[0].kept
+        )
+        progress.close(meter)
+        return at
+
+    def _step(self, parts: Pieces, at: Any, ts: Array, keep: Callable[[Any, Any], Any]) -> Any:
+        """One step, and the tokens merged that have met in it; or a shorter one to try next."""
+        ledger, system, end = at.solver_state, parts.solver.system, ts[-1]
+        flock, eps = ledger.flock(at.y), self.eps.astype(ts.dtype)
+        left, start = ledger.clock.until(end), jnp.zeros_like(end)
+        dt = jnp.minimum(at.dt, left)
+        term = diffrax.ODETerm(lambda t, x, args: flock.velocity(system, x))
+        x1, error, dense, inner, result = parts.solver.step(
+            term, start, dt, at.y, None, ledger.inner, at.made_jump
+        )
+        error = jnp.where(jnp.isnan(error), jnp.inf, error)
+        good, _, _, _, control, stuck = parts.controller.adapt_step_size(
+            start, dt, at.y, x1, None, error, parts.solver.error_order(term), at.controller_state
+        )
+        path = Path(parts.solver.interpolation_cls, dense, dt)
+        v = dense["k"][-1]  # The last stage is the velocity at the end, times dt.
+        now = dataclasses.replace(flock, x=x1)
+        now = merge_all(now, v, path, ledger.clock, eps, system, good)
+        kept, count = self._save(path, at, ts, jnp.where(good, dt, -1), keep)
+        clock = ledger.clock.after(dt)
+        clock = jax.tree.map(lambda a, b: jnp.where(dt == left, a, b), Clock.at(end), clock)
+        still, longest = self._stillness(ledger, at.y, now.x, dt, good)
+        waits = dataclasses.replace(ledger, still=still, longest=longest)
+        moves = Ledger(
+            inner, clock, now.mass, now.leader, now.merges, still, longest, ledger.patience
+        )
+        met = now.merges.count > flock.merges.count
+        x, ledger, met = jax.tree.map(
+            lambda a, b: jnp.where(good, a, b), (now.x, moves, met), (at.y, waits, at.made_jump)
+        )
+        ended = ledger.clock.until(end) <= 0
+        fine = diffrax.RESULTS.successful
+        return dataclasses.replace(
+            at,
+            t=jnp.where(ended, end, jnp.minimum(ledger.clock.high, eqxi.prevbefore(end))),
+            y=x,
+            dt=control[1],
+            solver_state=ledger,
+            controller_state=control,
+            made_jump=met,
+            kept=kept,
+            count=count,
+            accepted=at.accepted + good.astype(at.accepted.dtype),
+            rejected=at.rejected + (~good).astype(at.rejected.dtype),
+            failed=(stuck != fine) | (good & (result != fine)),
+        )
+
+    def _save(self, path: Path, at: Any, ts: Array, s: Any, keep: Callable) -> tuple[Any, Any]:
+        """What is kept at the save times up to s after the beginning of a step."""
+        clock, T = at.solver_state.clock, len(ts)
+
+        def due(state: Any) -> Any:
+            _, count = state
+            return (count < T) & (clock.until(ts[jnp.minimum(count, T - 1)]) <= s)
+
+        def save(state: Any) -> Any:
+            kept, count = state
+            value = keep(ts[count], path.at(clock.until(ts[count])))
+            return jax.tree.map(lambda a, b: b.at[count].set(a), value, kept), count + 1
+
+        return eqxi.while_loop(
+            due, save, (at.kept, at.count), kind="lax", buffers=lambda state: state[0]
+        )
+
+    def _stillness(
+        self, ledger: Ledger, before: Array, after: Array, dt: Any, good: Any
+    ) -> tuple[Array, Array]:
+        """The steps since something moved or a step was longer than those before."""
+        tolerance = self.tolerance(dt.dtype)
+        moved = jnp.max(row_lengths(after - before)) > tolerance.atol + tolerance.rtol
+        restless = good & (moved | (dt > 2 * ledger.longest))
+        longest = jnp.where(restless, dt, ledger.longest)
+        return jnp.where(restless, 0, ledger.still + 1), longest
+
+    def watched(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
+        """The standings of a batch that wait for a look at them, and which are at rest."""
+        ledger = at.solver_state
+        waiting = np.asarray(ledger.still >= ledger.patience)
+        patience = jnp.where(ledger.patience == NEVER, PATIENCE, ledger.patience)
+        patience = jnp.where(waiting, jnp.minimum(4 * patience, NEVER // 8), patience)
+        at = eqx.tree_at(lambda a: a.solver_state.patience, at, patience)
+        at = eqx.tree_at(lambda a: a.solver_state.still, at, jnp.where(waiting, 0, ledger.still))
+        if not waiting.any():
+            return at, None
+        tolerance = float(self.rtol + self.atol)
+        rests = [
+            bool(wait) and at_rest(system, at.y[i], ledger.mass[i], tolerance)
+            for i, wait in enumerate(waiting)
+        ]
+        return at, np.array(rests)
 
     def merges(self, solver_state: Any) -> Merges:
         """The merge tree that the solver's state holds."""
@@ -123,103 +269,4 @@ class Coarsening(Adaptive):
 
     def __repr__(self) -> str:
         """As it would be typed."""
-        return super().__repr__().replace("Adaptive(", f"Coarsening(eps={float(self.eps)!r}, ")
-
-
-class Ledger(eqx.Module):
-    """The state of the solver inside, and what was merged so far."""
-
-    inner: Any
-    merges: Merges
-    just_merged: Bool[Array, ""]
-
-
-class Merging(Around):
-    """A solver whose steps end in the space, with the tokens that have met merged."""
-
-    solver: diffrax.AbstractERK
-    system: System
-    eps: Array
-    tolerance: Tolerance
-
-    def under(self, adjoint: diffrax.AbstractAdjoint) -> Merging:
-        """Itself with the loop over stages that forward mode needs; merging has no reverse mode."""
-        solver = type(self.solver)(scan_kind="lax")
-        return Merging(solver, self.system, self.eps, self.tolerance)
-
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Coarse, args: Any) -> Ledger:
-        """Nothing has merged yet."""
-        n, dtype = len(y0.mass), y0.mass.dtype
-        none = jnp.full(max(n - 1, 1), -1)
-        never = jnp.full(max(n - 1, 1), jnp.nan, dtype)
-        merges = Merges(never, none, none, never, never)
-        inner = super().init(terms, t0, t1, y0, args)
-        return Ledger(inner, merges, jnp.zeros((), bool))
-
-    def step(
-        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
-    ) -> Any:
-        """The step of the solver inside, retracted; then every pair that has met is merged."""
-        y1, error, dense, inner, result = self.solver.step(
-            terms,
-            t0,
-            t1,
-            y0,
-            latest_stage(self.system, t1),
-            solver_state.inner,
-            made_jump | solver_state.just_merged,
-        )
-        y1 = eqx.tree_at(lambda y: y.x, y1, self.system.retract(y1.x))
-        error = self.tolerance.scaled(error, y0, y1)
-        v = self.system.velocity(t1, y1.x, y1.mass)
-        y1, merges = self._merge_all(t1, y1, v, solver_state.merges)
-        merged = merges.count > solver_state.merges.count
-        return y1, error, dense, Ledger(inner, merges, merged), result
-
-    def _merge_all(self, t: Any, y: Coarse, v: Array, merges: Merges) -> tuple[Coarse, Merges]:
-        """Merge the closest approaching pair while it is within eps."""
-
-        def met(state: Any) -> Any:
-            return state[-1][0] <= self.eps**2
-
-        def merge(state: Any) -> Any:
-            y, v, merges, (_, i, j) = state
-            share = y.mass[i] / (y.mass[i] + y.mass[j])
-            place = self.system.retract(share * y.x[i] + (1 - share) * y.x[j])
-            at = merges.count
-            merges = Merges(
-                merges.time.at[at].set(t),
-                merges.kept.at[at].set(i),
-                merges.gone.at[at].set(j),
-                merges.mass_kept.at[at].set(y.mass[i]),
-                merges.mass_gone.at[at].set(y.mass[j]),
-            )
-            v = v.at[i].set(share * v[i] + (1 - share) * v[j])
-            y = Coarse(
-                y.x.at[i].set(place),
-                y.mass.at[i].add(y.mass[j]).at[j].set(0),
-                jnp.where(y.leader.astype(int) == j, i.astype(y.leader.dtype), y.leader),
-            )
-            return y, v, merges, closest(y, v)
-
-        y, _, merges, _ = jax.lax.while_loop(met, merge, (y, v, merges, closest(y, v)))
-        return y, merges
-
-
-def closest(y: Coarse, v: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
-    """The squared distance of the closest approaching pair of slots, and the pair (i < j)."""
-    n = len(y.mass)
-    index = jnp.arange(n)
-
-    def row(i: Array) -> tuple[Array, Array]:
-        apart, rate = y.x - y.x[i], v - v[i]
-        squared = jnp.sum(apart * apart, axis=-1)
-        approaching = (jnp.sum(apart * rate, axis=-1) < 0) | (squared == 0)
-        alive = (y.mass > 0) & (y.mass[i] > 0) & (index > i)
-        squared = jnp.where(alive & approaching, squared, jnp.inf)
-        j = jnp.argmin(squared)
-        return squared[j], j
-
-    squared, j = jax.lax.map(row, index, batch_size=min(ROWS, n))
-    i = jnp.argmin(squared)
-    return squared[i], i, j[i]
+        return f"Coarsening(eps={as_typed(self.eps)}, {self._typed()})"

@@ -13,13 +13,15 @@ import numpy as np
 from jaxtyping import Array
 
 from attnflow.checks import is_traced
-from attnflow.errors import IncompleteRun, Interrupted
+from attnflow.errors import IncompleteRun, InputError, Interrupted, NotConverged
 from attnflow.simulate import inputs
 from attnflow.simulate.host import HostMethod, run_on_host
-from attnflow.simulate.methods import Adaptive, Method
+from attnflow.simulate.lost import warn_of_lost
+from attnflow.simulate.merging import Merges
+from attnflow.simulate.methods import Method
 from attnflow.simulate.progress import Progress, bar_for
 from attnflow.simulate.reduction import reduce
-from attnflow.simulate.solve import Problem, Save, Standing, solve
+from attnflow.simulate.solve import Problem, Save, Standing, parted
 from attnflow.simulate.trajectory import Trajectory
 from attnflow.systems import System
 
@@ -29,6 +31,9 @@ CHUNK_WORK = 4e9
 LARGE = 1024
 """Members of a batch with more tokens than this run one after the other: a vmap would hold the
 scores of all at once, and gain nothing."""
+
+FASTEST = 1e14
+"""Tokens that move faster, in units of their size, cross it in the shortest step that there is."""
 
 
 def simulate(
@@ -50,8 +55,9 @@ def simulate(
             step sizes. An earlier `Trajectory` is continued from where it ended. The dtype of x0
             (float64 or float32) is that of the result.
         ts: increasing times, of which the first is the start.
-        method: `Adaptive()` (the default), `Fixed(dt)` or `Layers(dt)`; for `Hardmax` by default
-            `Filippov()`.
+        method: `Adaptive()` (the default), `Fixed(dt)` or `Layers(dt)`. By default a system with
+            noise takes `Fixed(dt, "heun")` with a dt that resolves noise and drift, a map in time
+            `Layers()`, and `Hardmax` `Filippov()`.
         masses: the masses of the tokens, (n,) or (*batch, n); all 1 by default.
         save: keep `save(t, x)` at each time instead of the states, for example an energy. The
             function is compiled in: pass the same one again to compile only once.
@@ -76,9 +82,11 @@ def simulate(
     True
 
     """
+    merges, inside = None, False
     if isinstance(x0, Trajectory):
         inputs.check_continued(x0, ts, masses)
-        x0, masses = x0.final, x0.masses
+        earlier, masses, merges = x0, x0.masses, x0.merges
+        x0, inside = inputs.continued(earlier, system, method, ts)
     x, times, m, method = inputs.check_run(system, x0, ts, method, masses, save is None)
     traced = is_traced((system, x, times, m, method))
     if isinstance(method, HostMethod) and not traced:
@@ -88,36 +96,42 @@ def simulate(
     x = x.reshape(math.prod(batch), *x.shape[-2:])
     each = None if m is None else jnp.broadcast_to(m, (*batch, m.shape[-1])).reshape(x.shape[:2])
     keys = inputs.check_keys(system, key, len(x))
+    merges = jax.tree.map(lambda a: jnp.reshape(a, (len(x), -1)), merges)
     if traced:
-        shown = progress is True
-        kept, final, at = _in_one(system, x, times, each, keys, method, save, shown)
+        problem = Problem(system, method, times, save, inside)
+        kept, final, at = _in_one(problem, x, each, keys, merges, progress is True)
     else:
-        inside, x, basis = reduce(system, x)
-        problem = Problem(inside, method, times, save)
+        reduced, x, basis = reduce(system, x)
+        problem = Problem(reduced, method, times, save, inside)
         try:
-            kept, final, at = _Run(problem).all(x, each, basis, keys, progress)
+            kept, final, at = _Run(problem).all(x, each, basis, keys, merges, progress)
         except _Stopped as stop:
-            raise stop.error(_gathered(system, method, m, batch, *stop.reached)) from None
-    return _gathered(system, method, m, batch, times, kept, final, at)
+            reached = _gathered(system, method, m, batch, *stop.reached)
+            warn_of_lost(reached)
+            raise stop.error(reached) from None
+    run = _gathered(system, method, m, batch, times, kept, final, at)
+    if not traced:
+        warn_of_lost(run)
+    return run
 
 
 def _in_one(
-    system: System,
+    problem: Problem,
     x: Array,
-    ts: Array,
     masses: Array | None,
     keys: Array | None,
-    method: Method,
-    save: Save | None,
+    merges: Merges | None,
     progress: bool,
 ) -> tuple[Any, Any, Standing]:
     """The traced way: one vmapped `solve`."""
-    given: dict[str, Any] = {"method": method, "save": save, "progress": progress}
 
-    def one(x: Array, masses: Array | None, key: Array | None) -> tuple[Any, Any, Standing]:
-        return solve(system, x, ts, masses=masses, key=key, **given)
+    def one(
+        x: Array, masses: Array | None, key: Array | None, merges: Merges | None
+    ) -> tuple[Any, Any, Standing]:
+        at = problem.whole(x, masses, key, merges, progress=progress)
+        return at.kept, problem.final(at), at
 
-    return _for_each(one, x.shape[-2], x, masses, keys)
+    return _for_each(one, x.shape[-2], x, masses, keys, merges)
 
 
 def _gathered(
@@ -135,16 +149,20 @@ def _gathered(
     def shaped(a: Array) -> Array:
         return a.reshape(*batch, *a.shape[1:])
 
+    xs, inner = parted(jax.tree.map(shaped, kept))
+    last, inner_last = parted(jax.tree.map(shaped, final))
     return Trajectory(
         ts=ts,
-        xs=jax.tree.map(shaped, kept),
-        final=jax.tree.map(shaped, final),
+        xs=xs,
+        final=last,
         masses=masses,
         steps=shaped(at.accepted),
         rejected=shaped(at.rejected),
         system=system,
         method=method,
         merges=jax.tree.map(shaped, method.merges(at.solver_state)),
+        inner=inner,
+        inner_final=inner_last,
     )
 
 
@@ -172,18 +190,22 @@ class _Run:
         masses: Array | None,
         basis: Array | None,
         keys: Array | None,
+        merges: Merges | None,
         progress: Progress,
     ) -> tuple[Any, Any, Standing]:
         """Every chunk, to the end or to an error."""
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
         chunk = self._chunk(x)
-        limit = self.problem.method.steps_limit(self.problem.ts)
-        at = _begin(self.problem, x, masses, basis, keys)
+        limit = self.problem.method.steps_limit(self.problem.system, self.problem.ts)
+        at = self._watch(_begin(self.problem, x, masses, basis, keys, merges))
+        self._require_finite_velocity(at)
         bar = bar_for(progress)
         try:
+            if not np.isfinite(np.asarray(at.dt)).all():
+                self._look(at, limit)
             while float(jnp.min(at.t)) < t1:
                 taken = int(jnp.max(jnp.where(at.t < t1, at.accepted + at.rejected, 0)))
-                at = _advance(self.problem, at, self._next(chunk, limit - taken))
+                at = self._watch(_advance(self.problem, at, self._next(chunk, limit - taken)))
                 bar.update(100 * (float(jnp.mean(at.t)) - t0) / (t1 - t0) - bar.n)
                 self._look(at, limit)
         except KeyboardInterrupt:
@@ -193,6 +215,19 @@ class _Run:
             bar.refresh()
             bar.close()
         return at.kept, _final(self.problem, at), at
+
+    def _require_finite_velocity(self, at: Standing) -> None:
+        """Refuse a start whose velocity overflows, before any step."""
+        failed = np.asarray(at.failed)
+        if failed.any():
+            i, dtype = int(np.argmax(failed)), jax.tree.leaves(at.y)[0].dtype
+            who = f"x0 (run {i} of the batch)" if len(failed) > 1 else "x0"
+            most = np.log(np.finfo(dtype).max)
+            raise InputError(
+                f"the velocity of {self.problem.system!r} at {who} is too large for {dtype}, where "
+                f"e^s overflows above s = {most:.0f} and its square above {most / 2:.0f}: take a "
+                "smaller beta, smaller weights or tokens, or a normalised system such as SA."
+            )
 
     def _chunk(self, x: Array) -> int:
         """Steps in a chunk: a power of 4, so that few sizes are compiled."""
@@ -208,12 +243,17 @@ class _Run:
         Fixed steps end with the times by themselves; to compile for as many as there are would
         compile every new dt or span.
         """
-        return min(chunk, left) if isinstance(self.problem.method, Adaptive) else chunk
+        return min(chunk, left) if self.problem.method.limited else chunk
+
+    def _watch(self, at: Standing) -> Standing:
+        """The standings, those that have come to rest at the end of time."""
+        at, rests = self.problem.method.watched(self.problem.system, at)
+        return at if rests is None else _rested(self.problem, at, jnp.asarray(rests))
 
     def _look(self, at: Standing, limit: int) -> None:
         """Stop a run that cannot go on."""
         finite = np.asarray(_finite(at.y))
-        failed = np.asarray(at.failed)
+        failed = np.asarray(at.failed) | ~np.isfinite(np.asarray(at.dt))
         spent = np.asarray(at.accepted + at.rejected) >= limit
         stuck = ~finite | failed | (spent & (np.asarray(at.t) < float(self.problem.ts[-1])))
         if not stuck.any():
@@ -221,10 +261,18 @@ class _Run:
         i = int(np.argmax(stuck))
         t, dt = float(at.t[i]), float(at.dt[i])
         who = f"run {i} of the batch" if len(stuck) > 1 else "the run"
-        if not finite[i]:
+        reached = self._reached(at)
+        fault = None if finite[i] and not failed[i] else self._fault(i, *reached[2:])
+        if fault is not None:
+            why = f"{who} has no velocity that could be followed: {fault}"
+        elif not finite[i]:
             why = f"the state of {who} is no longer finite: tokens ran away, or a step took one "
             why += "to the origin, which has no direction. Take a smaller dt, or look at tokens "
             why += "that grow through RescaledAttention"
+        elif failed[i] and not int(at.accepted[i]):
+            why = f"no first step of {who} is short enough, down to {dt:.1e}: the velocity at the "
+            why += "start is too large for this span of time, or jumps there. Take a smaller beta "
+            why += "or smaller weights, or a span (ts[-1] − ts[0]) of the size of the time scale"
         elif failed[i]:
             why = f"the steps of {who} collapsed to {dt:.1e}: the velocity is nearly "
             why += "discontinuous there (an almost-hard maximum). Use Fixed(dt), a looser rtol, "
@@ -234,7 +282,24 @@ class _Run:
             why += "max_steps, use a looser rtol, or stop earlier"
         message = f"{self.problem.method} reached t = {t:g} of {float(self.problem.ts[-1]):g}: "
         message += f"{why}. What was reached is in this error's .trajectory."
-        raise _Stopped(IncompleteRun, message, self._reached(at))
+        raise _Stopped(IncompleteRun, message, reached)
+
+    def _fault(self, i: int, final: Any, at: Standing) -> str | None:
+        """What is wrong with the velocity at the last state of member i; None if nothing is."""
+        x = final[i] if at.basis is None else final[i] @ at.basis[i].T
+        masses = None if at.masses is None else at.masses[i]
+        try:
+            v = self.problem.system.velocity(at.t[i], x, masses)
+        except NotConverged as error:
+            return str(error).removesuffix(".")
+        except InputError:  # a map has no velocity
+            return None
+        speed, size = (float(jnp.abs(a).max()) for a in (v, x))
+        if not np.isfinite(size) or speed <= FASTEST * max(1.0, size):
+            return None
+        most = f"where {x.dtype} ends at {float(jnp.finfo(x.dtype).max):.1e}"
+        said = f"it is {speed:.1e}" if np.isfinite(speed) else f"it overflows, {most}"
+        return f"{said}, in {self.problem.system!r}. Take a smaller beta, or smaller weights"
 
     def _reached(self, at: Standing) -> tuple[Array, Any, Any, Standing]:
         """The save times that some member reached, what it kept there, and the last states.
@@ -243,7 +308,8 @@ class _Run:
         """
         T = len(self.problem.ts)
         alive = np.asarray(_finite(at.y))
-        sound = np.asarray(jax.vmap(_finite)(at.kept)) & (
+        x, inner = parted(at.kept)
+        sound = np.asarray(jax.vmap(_finite)(x if inner is None else inner)) & (
             np.arange(T) < np.asarray(at.count)[:, None]
         )
         count = max(1, int(sound.any(axis=0).sum()))
@@ -251,7 +317,11 @@ class _Run:
         final = _final(self.problem, at)
         if self.problem.save is None:
             last = np.maximum(sound.sum(axis=1) - 1, 0)
-            final = jnp.where(alive[:, None, None], final, at.kept[np.arange(len(last)), last])
+            final = jax.tree.map(
+                lambda a, b: jnp.where(alive[:, None, None], a, b[np.arange(len(last)), last]),
+                final,
+                at.kept,
+            )
             at = eqx.tree_at(lambda s: s.t, at, jnp.where(alive, at.t, self.problem.ts[last]))
         return self.problem.ts[:count], kept, final, at
 
@@ -272,9 +342,14 @@ def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
 
 @eqx.filter_jit
 def _begin(
-    problem: Problem, x: Array, masses: Array | None, basis: Array | None, keys: Array | None
+    problem: Problem,
+    x: Array,
+    masses: Array | None,
+    basis: Array | None,
+    keys: Array | None,
+    merges: Merges | None,
 ) -> Standing:
-    return _for_each(problem.begin, x.shape[-2], x, masses, basis, keys)
+    return _for_each(problem.begin, x.shape[-2], x, masses, basis, keys, merges)
 
 
 @eqx.filter_jit
@@ -283,6 +358,11 @@ def _advance(problem: Problem, at: Standing, steps: int) -> Standing:
         return problem.advance(at, steps, diffrax.ForwardMode(), diffrax.NoProgressMeter())
 
     return _for_each(one, _tokens(at), at)
+
+
+@eqx.filter_jit
+def _rested(problem: Problem, at: Standing, rests: Array) -> Standing:
+    return _for_each(problem.rested, _tokens(at), at, rests)
 
 
 @eqx.filter_jit

@@ -70,9 +70,9 @@ class Filippov(HostMethod):
         self.rule, self.rtol = rule, jnp.asarray(rtol, float)
         self.max_events = require_count(max_events, "max_events")
 
-    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
+    def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
         """Only the hardmax flow has ties to choose at."""
-        if not isinstance(system, Hardmax):
+        if system.dynamics != "inclusion":
             raise InputError(
                 f"method Filippov is for Hardmax, whose velocity jumps, but the system is "
                 f"{type(system).__name__}: use Adaptive()."
@@ -130,7 +130,11 @@ class Filippov(HostMethod):
             raise Stuck(f"tokens ran away after t = {run.t[-1]:g}: stop earlier")
         return Leg(float(run.t[-1]), lambda s: run.sol(s).reshape(shape), len(run.t) - 1)
 
-    def steps_limit(self, ts: Any) -> int:
+    def scores_held(self, system: System, n: int) -> int:
+        """All scores, weights and rates of all pairs: whom a token follows is a matter of all."""
+        return 4 * n * n
+
+    def steps_limit(self, system: System, ts: Any) -> int:
         """`max_events`."""
         return self.max_events
 

@@ -14,13 +14,11 @@ from jaxtyping import Array
 from attnflow.checks import NO_NUMBERS, is_traced, require_finite, require_memory
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
-from attnflow.simulate.filippov import Filippov
-from attnflow.simulate.methods import Adaptive, Fixed, Layers, Method
+from attnflow.simulate.choice import check_method
+from attnflow.simulate.methods import Method
+from attnflow.simulate.noise import missing_key
 from attnflow.simulate.trajectory import Trajectory
-from attnflow.systems import Diffusive, Hardmax, Map, System
-
-NOISE_STEP = 0.01
-"""The step for systems with noise where none is given."""
+from attnflow.systems import System
 
 
 def check_system(system: Any) -> None:
@@ -30,49 +28,34 @@ def check_system(system: Any) -> None:
         raise InputError(f"system must be a System such as SA(beta=4.0), not {system!r}: {hint}.")
 
 
-def check_method(method: Any, system: System) -> Method:
-    """The method, or the default of the system."""
-    if method is None:
-        return _usual(system)
-    if not isinstance(method, Method):
-        raise InputError(f"method must be Adaptive(), Fixed(dt) or Layers(dt), not {method!r}.")
-    return method
-
-
-def _usual(system: System) -> Method:
-    if isinstance(system, Diffusive):
-        return Fixed(NOISE_STEP, "euler" if system.ito else "heun")
-    if isinstance(system, Hardmax):
-        return Filippov()
-    return Layers() if isinstance(system, Map) else Adaptive()
-
-
 def check_run(
     system: Any, x0: Any, ts: Any, method: Any, masses: Any = None, saves_states: bool = True
 ) -> tuple[Array, Array, Array | None, Method]:
     """Everything that can be said of a run before it starts: its x0, ts, masses and method."""
     check_system(system)
-    method = check_method(method, system)
     x = check_start(system, x0)
     times = check_times(ts, x.dtype)
     m = check_masses(masses, x.shape, x.dtype)
-    if not is_traced(times):
-        method.check(system, np.asarray(ts, dtype=float))
-    check_memory(system, x, len(times), saves_states)
+    method = check_method(method, system, x, times if is_traced(ts) else ts, m)
+    check_memory(system, method, x, len(times), saves_states)
     return x, times, m, method
 
 
 def check_keys(system: System, key: Any, members: int) -> Array | None:
     """A key for each member of a batch, for a system that draws; member i's depends on i alone."""
+    one = check_key(system, key)
+    if one is None:
+        return None
+    return jax.vmap(lambda i: jax.random.fold_in(one, i))(jnp.arange(members))
+
+
+def check_key(system: System, key: Any) -> Array | None:
+    """The key of a system that draws, from a seed or a key."""
     if not system.random:
         return None
     if key is None:
-        raise InputError(
-            f"key: {type(system).__name__} draws random numbers as it runs: pass a seed, as in "
-            "key=0, or a jax.random key."
-        )
-    one = as_key(key, None) if isinstance(key, (int, np.integer)) else as_key(None, key)
-    return jax.vmap(lambda i: jax.random.fold_in(one, i))(jnp.arange(members))
+        raise missing_key(system)
+    return as_key(key, None) if isinstance(key, (int, np.integer)) else as_key(None, key)
 
 
 def check_times(ts: Any, dtype: Any) -> Array:
@@ -164,12 +147,58 @@ def check_continued(earlier: Trajectory, ts: Any, masses: Any) -> None:
         )
 
 
-def check_memory(system: System, x: Array, T: int, saves_states: bool) -> None:
+def continued(earlier: Trajectory, system: Any, method: Any, ts: Any) -> tuple[Array, bool]:
+    """The state to continue from, and whether it is in the coordinates of `encode`.
+
+    It is where the earlier run kept these and the system uses the same ones: then no digit is lost.
+    """
+    check_system(system)
+    inner, final = earlier.inner_final, earlier.final
+    if inner is not None and system.encoded:
+        encodes = check_method(method, system, final, ts, earlier.masses).encodes
+        if encodes and (is_traced((earlier, system)) or _same_coordinates(earlier, system)):
+            return jnp.asarray(inner), True
+    if not is_traced(final) and not np.isfinite(np.asarray(final)).all():
+        raise InputError(
+            f"x0: the last state of the earlier trajectory has lost digits at t = "
+            f"{float(earlier.ts[-1]):g}: continue it with its own system and with Adaptive or "
+            "Fixed, which use the coordinates that it was integrated in."
+        )
+    return final, False
+
+
+def _same_coordinates(earlier: Trajectory, system: System) -> bool:
+    """Whether `encode` of the system means what it meant in the earlier run, as far as can be told.
+
+    That run's system is asked at two times. One that was loaded is not known: then the states that
+    were kept must be those of this system, or, where they have no digits, its name.
+    """
+
+    def decoded(system: System, ts: Any, ys: Array) -> np.ndarray:
+        return np.asarray(jax.vmap(system.decode)(jnp.asarray(ts, ys.dtype), ys))
+
+    def same(a: np.ndarray, b: np.ndarray) -> bool:
+        known = np.isfinite(a) & np.isfinite(b)
+        return np.allclose(a[known], b[known], rtol=1e-4, atol=1e-6)
+
+    if isinstance(earlier.system, System):
+        y = jnp.asarray(earlier.inner_final).reshape(-1, *earlier.final.shape[-2:])[0]
+        ts, ys = np.arange(2.0), jnp.stack([y, y])
+        ours, theirs = (decoded(each, ts, ys) for each in (system, earlier.system))
+        return earlier.system.encoded and same(ours, theirs)
+    if str(system) != earlier.system or earlier.inner is None:
+        return str(system) == earlier.system
+    ys = earlier.inner.reshape(-1, *earlier.inner.shape[-3:])[0]
+    states = np.asarray(earlier.xs).reshape(-1, *ys.shape)[0]
+    return same(decoded(system, earlier.ts, ys), states)
+
+
+def check_memory(system: System, method: Method, x: Array, T: int, saves_states: bool) -> None:
     """The states that are kept (twice, while they are gathered) and the scores must fit."""
     size = x.dtype.itemsize
     members = math.prod(x.shape[:-2])
-    kept = 2 * T * x.size * size if saves_states else 0
-    scores = 3 * members * system.scores_held(x.shape[-2]) * size
+    kept = 2 * T * x.size * size * (1 + system.encoded) if saves_states else 0
+    scores = 3 * members * method.scores_held(system, x.shape[-2]) * size
     require_memory(
         kept + scores + 20 * x.size * size,
         f"this run (n = {x.shape[-2]}, d = {x.shape[-1]}, {members} members, {T} save times)",

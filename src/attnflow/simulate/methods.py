@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -16,20 +16,26 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
-from attnflow.simulate.noise import Noise
+from attnflow.simulate.noise import Increments, Kicked, Noise
 from attnflow.simulate.stepping import (
     RK4,
+    EqualSteps,
     LayerStep,
     Resumable,
     Retracted,
     Tolerance,
     worst_token,
 )
-from attnflow.systems import Diffusive, Map, System
+from attnflow.systems import System
+from attnflow.weights import Breaks
 
 MAX_STEPS = 100_000
 MOST_STEPS = 10**9
 """No run has more steps of one size: at ten microseconds each they take hours."""
+
+FEWEST_UNITS = 128
+"""A step of one size is at least so many units of rounding of the time long: diffrax makes one of
+all steps that end within 100 of the last time."""
 
 
 class Pieces(NamedTuple):
@@ -51,7 +57,7 @@ class Method(eqx.Module):
         """The parts of the integration, for a state like y."""
 
     @abc.abstractmethod
-    def steps_limit(self, ts: Any) -> int:
+    def steps_limit(self, system: System, ts: Any) -> int:
         """The number of steps after which the run gives up."""
 
     @property
@@ -59,22 +65,50 @@ class Method(eqx.Module):
     def stages(self) -> int:
         """How many velocities (or layers) a step evaluates."""
 
+    advance: ClassVar[Callable[..., Any] | None] = None
+    """How it goes on, where its steps are not those of `diffrax.diffeqsolve` in absolute time."""
+
+    def entered(self, inner: Any, t: Any, x: Any, masses: Any, merges: Any) -> Any:
+        """What the run carries besides its state: that of the solver, and what has merged."""
+        return inner
+
+    def watched(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
+        """The standings of a batch, and which of them have come to rest (None: nobody looked)."""
+        return at, None
+
+    @property
+    def encodes(self) -> bool:
+        """Whether it integrates in the coordinates of the system's `encode`."""
+        return False
+
+    @property
+    def limited(self) -> bool:
+        """Whether no more steps than `steps_limit` may be tried: fixed ones end by themselves."""
+        return False
+
+    def scores_held(self, system: System, n: int) -> int:
+        """How many scores are in memory at once for n tokens: as many as the system holds."""
+        return system.scores_held(n)
+
     def merges(self, solver_state: Any) -> Any:
         """The merge tree, for a method that merges tokens."""
         return None
 
-    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
-        """Raise an error if this method cannot run the system at these times."""
-        if isinstance(system, Map):
+    def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
+        """Raise an error if this method cannot run the system at these times, None if traced."""
+        if system.dynamics == "map":
             raise InputError(
                 f"method must be Layers(dt) for {type(system).__name__}, which is a map in time "
                 f"and has no velocity; it is {self!r}."
             )
-        if isinstance(system, Diffusive):
+        if system.dynamics == "diffusion":
             raise InputError(
                 f"method must be Fixed(dt, 'euler') or Layers(dt) for {type(system).__name__}, "
                 f"which has noise; it is {self!r}."
             )
+
+    def check_resolution(self, ts: Float[np.ndarray, " T"]) -> None:
+        """Raise an error if times in the dtype of ts do not resolve the steps of this method."""
 
     def _continuous(
         self, system: System, masses: Any, solver: Any, controller: Any, dt0: Any
@@ -85,39 +119,22 @@ class Method(eqx.Module):
         return Pieces(
             term=diffrax.ODETerm(velocity),
             solver=solver,
-            controller=Resumable(controller, system.breaks if dt0 is None else ()),
+            controller=Resumable(controller, system.breaks),
             dt0=dt0,
             encode=system.encode,
             decode=lambda t, y: system.decode(t, system.retract(y)),
         )
 
 
-class Adaptive(Method):
-    """Error-controlled steps: the local error of every token x stays below `atol + rtol |x|`.
-
-    It is kept a factor of ten below, so that errors which add up, and states between steps, keep to
-    the tolerance too unless the dynamics itself amplifies them.
-
-    `solver` is "dopri8" (order 8, the default: fewest evaluations at tight tolerances) or
-    "tsit5" (order 5: cheaper when rtol is 1e-5 or looser). The run gives up, keeping what it has,
-    after `max_steps` steps.
-
-    >>> Adaptive(rtol=1e-6)
-    Adaptive(rtol=1e-06, atol=1e-10, solver='dopri8', max_steps=100000)
-    """
+class ErrorControlled(Method):
+    """Steps whose size an estimate of their error decides; a subclass says what is integrated."""
 
     rtol: Array
     atol: Array
     max_steps: int = eqx.field(static=True)
     solver: str = eqx.field(static=True)
 
-    def __init__(
-        self,
-        rtol: Any = 1e-8,
-        atol: Any = 1e-10,
-        max_steps: int = MAX_STEPS,
-        solver: str = "dopri8",
-    ):
+    def __init__(self, rtol: Any, atol: Any, max_steps: int, solver: str):
         require_positive(rtol, "rtol")
         require_positive(atol, "atol")
         self.rtol, self.atol = jnp.asarray(rtol, float), jnp.asarray(atol, float)
@@ -125,11 +142,6 @@ class Adaptive(Method):
         if solver not in ADAPTIVE_SOLVERS:
             raise unknown("solver", solver, ADAPTIVE_SOLVERS)
         self.solver = solver
-
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
-        """The solver under the controller, retracted."""
-        solver = Retracted(ADAPTIVE_SOLVERS[self.solver](), system, self.tolerance(ts.dtype))
-        return self._continuous(system, masses, solver, self.controller(ts), None)
 
     def tolerance(self, dtype: Any) -> Tolerance:
         """What a step may err; below rounding it is raised to rounding."""
@@ -149,7 +161,7 @@ class Adaptive(Method):
             norm=worst_token,
         )
 
-    def steps_limit(self, ts: Any) -> int:
+    def steps_limit(self, system: System, ts: Any) -> int:
         """`max_steps`."""
         return self.max_steps
 
@@ -158,19 +170,65 @@ class Adaptive(Method):
         """14 or 7."""
         return ADAPTIVE_SOLVERS[self.solver].tableau.num_stages
 
+    @property
+    def limited(self) -> bool:
+        """True: `max_steps` is a promise."""
+        return True
+
+    def _typed(self) -> str:
+        return (
+            f"rtol={as_typed(self.rtol)}, atol={as_typed(self.atol)}, "
+            f"solver={self.solver!r}, max_steps={self.max_steps}"
+        )
+
+
+class Adaptive(ErrorControlled):
+    """Error-controlled steps: the local error of every token x stays below `atol + rtol |x|`.
+
+    It is kept a factor of ten below, so that errors which add up, and states between steps, keep to
+    the tolerance too unless the dynamics itself amplifies them.
+
+    `solver` is "dopri8" (order 8, the default: fewest evaluations at tight tolerances) or
+    "tsit5" (order 5: cheaper when rtol is 1e-5 or looser). The run gives up, keeping what it has,
+    after `max_steps` steps.
+
+    >>> Adaptive(rtol=1e-6)
+    Adaptive(rtol=1e-06, atol=1e-10, solver='dopri8', max_steps=100000)
+    """
+
+    def __init__(
+        self,
+        rtol: Any = 1e-8,
+        atol: Any = 1e-10,
+        max_steps: int = MAX_STEPS,
+        solver: str = "dopri8",
+    ):
+        super().__init__(rtol, atol, max_steps, solver)
+
+    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+        """The solver under the controller, retracted."""
+        solver = Retracted(ADAPTIVE_SOLVERS[self.solver](), system, self.tolerance(ts.dtype))
+        return self._continuous(system, masses, solver, self.controller(ts), None)
+
+    @property
+    def encodes(self) -> bool:
+        """True."""
+        return True
+
     def __repr__(self) -> str:
         """As it would be typed."""
-        return (
-            f"Adaptive(rtol={as_typed(self.rtol)}, atol={as_typed(self.atol)}, "
-            f"solver={self.solver!r}, max_steps={self.max_steps})"
-        )
+        return f"Adaptive({self._typed()})"
 
 
 class Fixed(Method):
     """Steps of one size: "rk4" (order 4), "heun" (2) or "euler" (1), with retraction after each.
 
-    `dt` is made smaller where no whole number of steps fits between the first and the last time.
-    Systems with noise take "euler" (Euler–Maruyama) or "heun", and save times that are steps.
+    `dt` is made smaller where no whole number of steps fits between the first and the last time,
+    or between two breaks of the weights (`Redrawn`, `PerLayer`, `Scheduled`): no step straddles
+    one. Save times between steps are interpolated.
+
+    Systems with noise take "heun" (order 2 in law) or "euler" (order 1; the only one for noise in
+    the sense of Itô). Noise between steps is not known, so their save times are steps, too.
 
     >>> Fixed(0.1)
     Fixed(dt=0.1, solver='rk4')
@@ -187,41 +245,39 @@ class Fixed(Method):
         self.solver = solver
 
     def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
-        """The solver under a constant step."""
-        span = ts[-1] - ts[0]
-        steps = jnp.ceil(span / self.dt.astype(ts.dtype) - _slack(ts.dtype))
-        dt = span / jnp.maximum(steps, 1)
+        """The solver under equal steps."""
+        noisy = system.dynamics == "diffusion"
+        dt = self.dt.astype(ts.dtype)
+        steps = EqualSteps(dt, ts if noisy else ts[jnp.array([0, -1])], system.breaks)
         solver = Retracted(FIXED_SOLVERS[self.solver](), system)
-        parts = self._continuous(system, masses, solver, diffrax.ConstantStepSize(), dt)
-        if not isinstance(system, Diffusive):
-            return parts
-        noise = Noise(system, masses, dt, y.shape)
-        return parts._replace(term=diffrax.MultiTerm(parts.term, noise))
+        parts = self._continuous(system, masses, solver, steps, dt)
+        return _with_noise(parts, system, masses, y, steps, self.solver) if noisy else parts
 
-    def steps_limit(self, ts: Any) -> int:
+    def steps_limit(self, system: System, ts: Any) -> int:
         """As many steps as it takes."""
-        return _count(ts, self.dt)
+        return _count(ts, self.dt, system)
+
+    @property
+    def encodes(self) -> bool:
+        """True."""
+        return True
 
     @property
     def stages(self) -> int:
         """4, 2 or 1."""
         return {"rk4": 4, "heun": 2, "euler": 1}[self.solver]
 
-    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
-        """Noise needs a solver for it, and is not known between steps."""
-        _require_possible(ts, self.dt)
-        if not isinstance(system, Diffusive):
+    def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
+        """Noise needs a solver for it."""
+        _require_possible(ts, self.dt, system)
+        if system.dynamics == "diffusion":
+            _require_noise_solver(self, system)
+        else:
             super().check(system, ts)
-            return
-        if self.solver == "rk4" or (self.solver == "heun" and system.ito):
-            raise InputError(
-                f"method must be Fixed(dt, 'euler') for {type(system).__name__}, which has "
-                f"noise{' in the sense of Itô' if system.ito else ''}; it is {self!r}."
-            )
-        if not is_traced(self.dt):
-            span = ts[-1] - ts[0]
-            steps = max(1, math.ceil(span / float(self.dt) - 1e-9))
-            _require_steps(ts, span / steps, "steps")
+
+    def check_resolution(self, ts: Float[np.ndarray, " T"]) -> None:
+        """A step is many units of rounding long."""
+        _require_resolved(ts, self.dt)
 
     def __repr__(self) -> str:
         """As it would be typed."""
@@ -250,29 +306,33 @@ class Layers(Method):
         return Pieces(
             term=diffrax.ODETerm(lambda t, y, args: zero),
             solver=LayerStep(system, dt, masses),
-            controller=Resumable(diffrax.ConstantStepSize(), ()),
+            controller=Resumable(EqualSteps(dt, ts[jnp.array([0, -1])], Breaks()), Breaks()),
             dt0=dt,
             encode=lambda t, x: x,
             decode=lambda t, y: y,
         )
 
-    def steps_limit(self, ts: Any) -> int:
+    def steps_limit(self, system: System, ts: Any) -> int:
         """The number of layers."""
-        return _count(ts, self.dt)
+        return _count(ts, self.dt, system)
 
     @property
     def stages(self) -> int:
         """1."""
         return 1
 
-    def check(self, system: System, ts: Float[np.ndarray, " T"]) -> None:
+    def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
         """Save times must be whole numbers of layers after the start."""
-        if is_traced(self.dt):
+        if ts is None or is_traced(self.dt):
             return
         dt = float(self.dt)
-        _require_possible(ts, dt)
+        _require_possible(ts, dt, system)
         _require_steps(ts, dt, "layers")
         system.check_layers(dt, ts[0])
+
+    def check_resolution(self, ts: Float[np.ndarray, " T"]) -> None:
+        """A step is many units of rounding long."""
+        _require_resolved(ts, self.dt)
 
     def __repr__(self) -> str:
         """As it would be typed."""
@@ -296,28 +356,58 @@ def _require_steps(ts: Float[np.ndarray, " T"], dt: float, what: str) -> None:
         )
 
 
-def _require_possible(ts: Float[np.ndarray, " T"], dt: Any) -> None:
+def _require_noise_solver(method: Fixed, system: System) -> None:
+    ito = system.ito  # type: ignore[attr-defined]
+    if method.solver == "rk4" or (method.solver == "heun" and ito):
+        raise InputError(
+            f"method must be Fixed(dt, 'euler') for {type(system).__name__}, which has "
+            f"noise{' in the sense of Itô' if ito else ''}; it is {method!r}."
+        )
+
+
+def _with_noise(
+    parts: Pieces, system: Any, masses: Any, y: Any, steps: EqualSteps, solver: str
+) -> Pieces:
+    """The parts of a flow with the noise of the system added."""
+    increments = Increments(system, steps, system.noise_shape(y))
+    if solver == "heun" and system.additive:
+        noise = Noise(system, masses, increments)
+        return parts._replace(term=diffrax.MultiTerm(parts.term, noise))
+    kicks = 2 if solver == "heun" else 1
+    return parts._replace(solver=Kicked(parts.solver, system, masses, increments, kicks))
+
+
+def _require_possible(ts: Float[np.ndarray, " T"] | None, dt: Any, system: System) -> None:
     """Refuse a step that is so small that no run comes to its end."""
-    if is_traced(dt):
+    if ts is None or is_traced(dt):
         return
-    span = float(ts[-1]) - float(ts[0])
-    if not span / MOST_STEPS <= float(dt):
+    few = float(ts[-1]) - float(ts[0]) <= MOST_STEPS * float(dt)
+    if not few or _count(ts, dt, system) > MOST_STEPS:
         raise InputError(
             f"dt = {float(dt):g} is too small: from t = {ts[0]:g} to {ts[-1]:g} it would take more "
             f"than {MOST_STEPS:.0e} steps."
         )
 
 
-def _slack(dtype: Any) -> float:
-    return 1e-4 if dtype == jnp.float32 else 1e-9
+def _require_resolved(ts: Float[np.ndarray, " T"], dt: Any) -> None:
+    if is_traced(dt):
+        return
+    resolved = FEWEST_UNITS * float(np.spacing(np.abs(ts).max()))
+    if float(dt) < resolved:
+        raise InputError(
+            f"dt = {float(dt):g} is too small for times in {ts.dtype}, which resolve steps of "
+            f"{resolved:.1g} near t = {ts[-1]:g}: take x0 in float64, a longer dt or a shorter run."
+        )
 
 
-def _count(ts: Any, dt: Any) -> int:
-    """The number of steps of size dt; under tracing, where it is unknown, the usual limit."""
+def _count(ts: Any, dt: Any, system: System) -> int:
+    """A bound on the number of steps of size dt; under tracing, where none is known, the usual."""
     if is_traced((ts, dt)):
         return MAX_STEPS
-    ts = np.asarray(ts)
-    return max(1, math.ceil(float(ts[-1] - ts[0]) / float(dt) - _slack(ts.dtype))) + 1
+    ts = np.asarray(ts)  # an entry of a JAX array is traced inside jit
+    start, end = float(ts[0]), float(ts[-1])
+    stops = len(ts) if system.dynamics == "diffusion" else 0
+    return math.ceil((end - start) / float(dt)) + 1 + stops + system.breaks.count(start, end)
 
 
 def as_typed(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import diffrax
@@ -10,10 +11,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from attnflow.systems import System
-from attnflow.weights.schedules import rounding
+from attnflow.systems.base import row_lengths
+from attnflow.weights import Breaks
+
+Sizes = Callable[[Array], tuple[Array, Any]]
+
+
+def usual_sizes(y: Array) -> tuple[Array, Any]:
+    """What `rtol` and `atol` are parts of: the length of each row, and 1."""
+    return row_lengths(y), 1.0
 
 
 class RK4(diffrax.AbstractERK):
@@ -43,30 +52,27 @@ class Tolerance(eqx.Module):
     """The error that a step may make: `|error of a token| ≤ MARGIN (atol + rtol |token|)`.
 
     Lengths of tokens, not coordinates, are compared, so that steps do not depend on the choice of
-    axes. A solver divides its error by this scale and the controller compares it with 1.
+    axes. A solver divides its error by this scale and the controller compares it with 1. A system
+    that is integrated in other coordinates may give `sizes` of its own.
     """
 
     rtol: Array
     atol: Array
 
-    def scaled(self, error: Any, y0: Any, y1: Any) -> Any:
-        """The error in units of what is allowed."""
+    def scaled(self, error: Any, y0: Any, y1: Any, sizes: Sizes = usual_sizes) -> Any:
+        """The error in units of what is allowed; NaN is too much, so that the step is shortened."""
 
         def one(e: Array, a: Array, b: Array) -> Array:
-            allowed = self.atol + self.rtol * jnp.maximum(lengths(a), lengths(b))
-            return e / (MARGIN * allowed)
+            (before, unit), (after, _) = sizes(a), sizes(b)
+            scaled = e / (MARGIN * (self.atol * unit + self.rtol * jnp.maximum(before, after)))
+            return jnp.where(jnp.isnan(scaled), jnp.inf, scaled)
 
         return jax.tree.map(one, error, y0, y1)
 
 
-def lengths(y: Array) -> Array:
-    """The length of each row, kept as an axis; of single numbers, their size."""
-    return jnp.linalg.norm(y, axis=-1, keepdims=True) if y.ndim > 1 else jnp.abs(y)
-
-
 def worst_token(y: Any) -> Array:
     """The norm of the controller: the length of the longest row."""
-    return jnp.stack([jnp.max(lengths(leaf)) for leaf in jax.tree.leaves(y)]).max()
+    return jnp.stack([jnp.max(row_lengths(leaf)) for leaf in jax.tree.leaves(y)]).max()
 
 
 class Around(diffrax.AbstractAdaptiveSolver):
@@ -102,8 +108,8 @@ class Retracted(Around):
 
     What is interpolated between steps is retracted when it is saved.
 
-    At a multiple of a period in `breaks` the velocity jumps. A step that ends there must use the
-    velocity from before the jump: the term reads the latest time that it may see as its `args`.
+    At a break the velocity jumps. A step that ends there must use the velocity from before the
+    jump: the term reads the latest time that it may see as its `args`.
     """
 
     solver: diffrax.AbstractSolver
@@ -127,15 +133,13 @@ class Retracted(Around):
         y1 = self.system.retract(y1)
         result = stop_unless_finite(y1, result)
         if self.tolerance is not None:
-            error = self.tolerance.scaled(error, y0, y1)
+            error = self.tolerance.scaled(error, y0, y1, partial(self.system.sizes, t0, t1))
         return y1, error, dense | {"y1": y1}, solver_state, result
 
 
 def latest_stage(system: System, t1: Any) -> Any:
     """The latest time that the stages of a step to t1 may see: before a jump that is at t1."""
-    if not system.breaks:
-        return None
-    return t1 - 10 * rounding(t1.dtype) * min(system.breaks)
+    return system.breaks.before(t1) if system.breaks else None
 
 
 class LayerStep(diffrax.AbstractSolver):
@@ -181,7 +185,7 @@ def stop_unless_finite(y: Any, result: Any) -> Any:
 def whole_if_close(k: Array) -> Array:
     """k, without the rounding error of a number that should be whole."""
     nearest = jnp.round(k)
-    close = 1e-3 if k.dtype == jnp.float32 else 1e-6
+    close = jnp.maximum(1e-6, 8 * jnp.finfo(k.dtype).eps * jnp.abs(k))
     return jnp.where(jnp.abs(k - nearest) < close, nearest, k)
 
 
@@ -193,7 +197,7 @@ class Resumable(diffrax.AbstractStepSizeController):
     """
 
     controller: diffrax.AbstractStepSizeController
-    breaks: tuple[float, ...]
+    breaks: Breaks = eqx.field(static=True)
 
     def wrap(self, direction: Any) -> Resumable:
         """As of the controller inside."""
@@ -231,14 +235,81 @@ class Resumable(diffrax.AbstractStepSizeController):
             t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state[0]
         )
         end = self._cut(start, end)
-        start = jnp.asarray(start)
-        for every in self.breaks:
-            from_break = start / every - jnp.floor(start / every + rounding(start.dtype))
-            jump = jump | (jnp.abs(from_break) <= rounding(start.dtype))
+        if self.breaks:
+            jump = jump | self.breaks.reached(jnp.asarray(start))
         return keep, start, end, jump, (state, end - start), result
 
     def _cut(self, start: Any, end: Any) -> Any:
-        for every in self.breaks:
-            following = (jnp.floor(start / every + rounding(start.dtype)) + 1) * every
-            end = jnp.minimum(end, following)
-        return end
+        return jnp.minimum(end, self.breaks.next(jnp.asarray(start))) if self.breaks else end
+
+
+class EqualSteps(diffrax.AbstractStepSizeController):
+    """Fixed steps: between two stops a whole number of equal ones, none longer than dt.
+
+    The stops are the breaks of the velocity and the times `stops`, of which the first is the start
+    and the last the end. Where a step ends is a function of where it begins, so nothing adds up.
+    """
+
+    dt: Float[Array, ""]
+    stops: Float[Array, " S"]
+    breaks: Breaks = eqx.field(static=True)
+
+    def length(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        """The length of the step from t."""
+        start, end, count = self._stretch(t)
+        return (end - start) / count
+
+    def end(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        """The end of the step from t."""
+        start, end, count = self._stretch(t)
+        done = jnp.round((t - start) / (end - start) * count)
+        following = jnp.where(done + 1 < count, start + (end - start) * ((done + 1) / count), end)
+        return jnp.where(t < self.stops[-1], following, t + self.dt)
+
+    def _stretch(self, t: Float[Array, ""]) -> tuple[Array, Array, Array]:
+        """The stops before and after t, and the number of steps between them."""
+        unit = 16 * float(jnp.finfo(t.dtype).eps)
+        passed = self.stops <= t + unit * jnp.abs(t)
+        # At the end there is no next stop: the last stretch stays.
+        passed = passed.at[-1].set(False)
+        start = jnp.max(jnp.where(passed, self.stops, self.stops[0]))
+        end = jnp.min(jnp.where(passed, self.stops[-1], self.stops))
+        if self.breaks:
+            inside = jnp.minimum(t, jnp.nextafter(self.stops[-1], self.stops[0]))
+            start = jnp.maximum(start, self.breaks.last(inside))
+            end = jnp.minimum(end, self.breaks.next(inside))
+        slack = 1e-9 + unit * jnp.maximum(jnp.abs(start), jnp.abs(end)) / self.dt
+        count = jnp.ceil((end - start) / self.dt - jnp.minimum(slack, 0.5))
+        return start, end, jnp.maximum(count, 1)
+
+    def wrap(self, direction: Any) -> EqualSteps:
+        """Itself: time runs forward."""
+        return self
+
+    def init(
+        self,
+        terms: Any,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        dt0: Any,
+        args: Any,
+        func: Any,
+        error_order: Any,
+    ) -> Any:
+        """The first step."""
+        return self.end(t0), None
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Any,
+    ) -> Any:
+        """The next step."""
+        return True, t1, self.end(t1), False, None, diffrax.RESULTS.successful

@@ -85,7 +85,9 @@ class Field(NamedTuple):
 
 def same_place(z: Float[np.ndarray, "n d"]) -> Bool[np.ndarray, "n n"]:
     """Which tokens are at one place."""
-    apart = np.abs(z[:, None] - z).max(axis=-1)
+    apart = np.zeros((len(z), len(z)))
+    for along in z.T:  # one coordinate at a time: all of them would be n² d numbers
+        np.maximum(apart, np.abs(along[:, None] - along), out=apart)
     return apart <= SAME * np.abs(z - z.mean(axis=0)).max()
 
 

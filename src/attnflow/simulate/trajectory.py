@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from attnflow.checks import is_traced
 from attnflow.errors import InputError
 from attnflow.files import restore, whole
 from attnflow.records import read_json
-from attnflow.simulate.coarsening import Merges
+from attnflow.simulate.merging import Merges, joined
 from attnflow.simulate.methods import Method
 from attnflow.stores import damaged, open_dataset, write_dataset
 from attnflow.systems import System
@@ -36,7 +37,12 @@ class Trajectory(eqx.Module):
     returned), `final` (*batch, n, d) the last state, from which a run can be continued. `masses`
     are those of the tokens, `steps` and `rejected` count the steps of each member of a batch,
     `system` and `method` are what was run (their descriptions, after `load`). `merges` is the merge
-    tree of a run with `Coarsening`.
+    tree of a run with `Coarsening`, and of the runs that it continues.
+
+    A system that is integrated in other coordinates than its own (`RescaledAttention`) keeps them
+    too: `inner` like `xs` and `inner_final` like `final`. Runs are continued from them,
+    and `along` and `observe.attention_along` read them. Where `xs` cannot hold in its digits what
+    they hold, it is NaN.
     """
 
     ts: Float[Array, " T"]
@@ -48,6 +54,8 @@ class Trajectory(eqx.Module):
     system: System | str
     method: Method | str
     merges: Merges | None = None
+    inner: Array | None = None
+    inner_final: Array | None = None
 
     @property
     def positions(self) -> Array:
@@ -63,6 +71,67 @@ class Trajectory(eqx.Module):
         tokens = jax.vmap(self.system.positions)(xs.reshape(-1, *xs.shape[-2:]))
         return tokens.reshape(*xs.shape[:-2], *tokens.shape[-2:])
 
+    def along(self, W: Any) -> Array:
+        """The numbers `<w_k, x_i>` at the save times, (*batch, T, n, k), for the rows w_k of W.
+
+        They are right also where `xs` has lost them: for rescaled attention this is how to get
+        φ_k*(z) at late times. A run that was loaded needs its system: `run.of(system)`.
+
+        >>> import attnflow as af
+        >>> run = af.simulate(af.SA(1.0), np.eye(3), [0.0, 1.0])
+        >>> run.along(np.ones((1, 3))).shape
+        (2, 3, 1)
+        """
+        W = jnp.asarray(W)
+        if not is_states(self.xs, self.final, self.ts):
+            raise InputError("save=fn kept something else than states, so nothing is along W.")
+        if W.ndim != 2 or W.shape[1] != self.final.shape[-1]:
+            raise InputError(
+                f"W must have shape (k, {self.final.shape[-1]}), one row for each functional, but "
+                f"its shape is {W.shape}."
+            )
+        W = W if jnp.iscomplexobj(W) else W.astype(self.final.dtype)
+        if self.inner is None:
+            return self.xs @ W.T
+        system = self.running
+        return self.each(lambda t, y: system.functionals(t, y, W))
+
+    @property
+    def running(self) -> System:
+        """The system, which a loaded run does not have."""
+        if isinstance(self.system, System):
+            return self.system
+        raise InputError(f"system: a loaded run knows the name {self.system} only: use run.of(it).")
+
+    def of(self, system: System) -> Trajectory:
+        """A loaded run together with the system that ran, which must be known to look inside."""
+        if str(system) != str(self.system):
+            raise InputError(f"system must be the one that ran, {self.system}, not {system}.")
+        return replace(self, system=system)
+
+    def each(self, fn: Any) -> Array:
+        """`fn(t, state)` at each save time, of `inner` where there is one, with batch axes kept."""
+        states = self.xs if self.inner is None else self.inner
+        batch = states.shape[:-3]
+        flat = states.reshape(-1, *states.shape[-3:])
+        found = jax.lax.map(lambda run: jax.lax.map(lambda at: fn(*at), (self.ts, run)), flat)
+        return found.reshape(*batch, *found.shape[1:])
+
+    @property
+    def with_digits(self) -> Trajectory:
+        """This run up to the last save time before `xs` loses its digits, if it does."""
+        if self.inner is None or not is_states(self.xs, self.final, self.ts):
+            return self
+        whole = np.isfinite(np.asarray(self.xs)).all(axis=(-1, -2)).reshape(-1, len(self.ts))
+        count = int(np.argmin(np.append(whole.all(axis=0), False)))
+        if count in (0, len(self.ts)):
+            return self
+        ts, xs, inner = (self.ts[:count], self.xs[..., :count, :, :], self.inner[..., :count, :, :])
+        cut = (ts, xs, xs[..., -1, :, :], inner, inner[..., -1, :, :])
+        return eqx.tree_at(
+            lambda run: (run.ts, run.xs, run.final, run.inner, run.inner_final), self, cut
+        )
+
     def join(self, later: Trajectory) -> Trajectory:
         """This run and its continuation as one; the time they share is kept once."""
         if is_traced((self.ts, later.ts)) or float(later.ts[0]) != float(self.ts[-1]):
@@ -71,6 +140,9 @@ class Trajectory(eqx.Module):
                 "join a run with its own continuation, simulate(system, run, ts)."
             )
         axis = self.xs.ndim - 3
+        inner = None
+        if self.inner is not None and later.inner is not None:
+            inner = jnp.concatenate([self.inner, later.inner[..., 1:, :, :]], axis=axis)
         return Trajectory(
             ts=jnp.concatenate([self.ts, later.ts[1:]]),
             xs=jnp.concatenate([self.xs, later.xs[..., 1:, :, :]], axis=axis),
@@ -80,7 +152,9 @@ class Trajectory(eqx.Module):
             rejected=self.rejected + later.rejected,
             system=later.system,
             method=later.method,
-            merges=later.merges,
+            merges=joined(self.merges, later.merges),
+            inner=inner,
+            inner_final=later.inner_final,
         )
 
     def to_xarray(self) -> xarray.Dataset:
@@ -89,7 +163,7 @@ class Trajectory(eqx.Module):
 
         batch = _batch_names(self.final.ndim - 2)
         variables: dict[str, Any] = {"final": ((*batch, "token", "dim"), np.asarray(self.final))}
-        if _is_states(self.xs, self.final, self.ts):
+        if is_states(self.xs, self.final, self.ts):
             variables["x"] = ((*batch, "time", "token", "dim"), np.asarray(self.xs))
         elif isinstance(self.xs, (jnp.ndarray, np.ndarray)):
             extra = tuple(f"axis_{i}" for i in range(self.xs.ndim - len(batch) - 1))
@@ -98,6 +172,10 @@ class Trajectory(eqx.Module):
             raise InputError(
                 "save=fn kept more than one array: label them yourself, or keep a single array."
             )
+        if self.inner is not None:
+            variables["inner"] = ((*batch, "time", "token", "dim"), np.asarray(self.inner))
+        if self.inner_final is not None:
+            variables["inner_final"] = ((*batch, "token", "dim"), np.asarray(self.inner_final))
         if self.masses is not None:
             names = (*batch, "token") if self.masses.ndim > 1 else ("token",)
             variables["mass"] = (names, np.asarray(self.masses))
@@ -145,12 +223,14 @@ class Trajectory(eqx.Module):
                 ts=jnp.asarray(data["time"].values),
                 xs=jnp.asarray(data["x"].values),
                 final=jnp.asarray(data["final"].values),
-                masses=jnp.asarray(data["mass"].values) if "mass" in data else None,
+                masses=_given(data, "mass"),
                 steps=jnp.asarray(data["steps"].values),
                 rejected=jnp.asarray(data["rejected"].values),
                 system=data.attrs["system"],
                 method=data.attrs["method"],
                 merges=_merges(data),
+                inner=_given(data, "inner"),
+                inner_final=_given(data, "inner_final"),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(path, error) from None
@@ -173,6 +253,10 @@ class Trajectory(eqx.Module):
         )
 
 
+def _given(data: xarray.Dataset, name: str) -> Array | None:
+    return jnp.asarray(data[name].values) if name in data else None
+
+
 def _merges(data: xarray.Dataset) -> Merges | None:
     if "merge_time" not in data:
         return None
@@ -183,7 +267,8 @@ def _batch_names(count: int) -> tuple[str, ...]:
     return ("batch",) if count == 1 else tuple(f"batch_{i}" for i in range(count))
 
 
-def _is_states(xs: Any, final: Any, ts: Any) -> bool:
+def is_states(xs: Any, final: Any, ts: Any) -> bool:
+    """Whether xs are the states at the times ts, rather than what `save` made of them."""
     expected = (*final.shape[:-2], len(ts), *final.shape[-2:])
     return getattr(xs, "shape", None) == expected
 
