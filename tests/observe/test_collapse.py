@@ -53,6 +53,43 @@ def test_angles_against_all_pairs(rng):
     assert found.angle_error == pytest.approx(worst)
 
 
+@pytest.mark.parametrize(("C", "d"), [(4, 6), (5, 3), (2, 4)])
+def test_papyans_measures_literally(C, d, rng):
+    """NC1 to NC4 as they are printed, with the d × d matrices; classes differ in size."""
+    labels = np.repeat(np.arange(C), 2 + np.arange(C))
+    x = rng.normal(size=(len(labels), d)) + 2 * rng.normal(size=(C, d))[labels]
+    W, b = rng.normal(size=(C, d)), rng.normal(size=C)
+    found = neural_collapse(x, labels, classifier=W, bias=b)
+    classes = [x[labels == c] for c in range(C)]
+    means = np.array([h.mean(axis=0) for h in classes])
+    M = (means - means.mean(axis=0)).T
+    S_W = np.mean([np.cov(h.T, bias=True) for h in classes], axis=0)
+    S_B = M @ M.T / C
+    assert found.nc1 == pytest.approx(np.trace(S_W @ np.linalg.pinv(S_B, rcond=1e-10)) / C)
+    norms = np.linalg.norm(M, axis=0)
+    assert found.nc2_norms == pytest.approx(norms.std() / norms.mean())
+    cosines = ((M / norms).T @ (M / norms))[~np.eye(C, dtype=bool)]
+    assert found.nc2_angles == pytest.approx(cosines.std(), abs=1e-12)
+    assert found.nc2_simplex == pytest.approx(np.mean(np.abs(cosines + 1 / (C - 1))), abs=1e-12)
+    duality = W.T / np.linalg.norm(W) - M / np.linalg.norm(M)
+    assert found.nc3 == pytest.approx(np.linalg.norm(duality))
+    nearest = [np.argmin([np.linalg.norm(h - mu) for mu in means]) for h in x]
+    decided = [np.argmax([w @ h + c for w, c in zip(W, b, strict=True)]) for h in x]
+    assert found.nc4 == pytest.approx(np.mean(np.array(nearest) != decided))
+    assert found.nc1 != pytest.approx(found.ratio)
+
+
+def test_a_collapsed_classifier_is_dual_to_its_class_means():
+    labels = np.repeat([3, 1, 2], 4)
+    x = simplex(3)[labels - 1]
+    found = neural_collapse(x, labels, classifier=7 * simplex(3))
+    measures = (found.nc1, found.nc2_norms, found.nc2_angles, found.nc2_simplex, found.nc3)
+    assert measures == pytest.approx((0,) * 5, abs=1e-14)
+    assert found.nc4 == 0
+    assert neural_collapse(x, labels, classifier=-simplex(3)).nc4 == 1
+    assert (neural_collapse(x, labels).nc3, neural_collapse(x, labels).nc4) == (None, None)
+
+
 def test_order_rotation_and_scale(rng):
     x, labels, p = rng.normal(size=(12, 3)), np.arange(12) % 3, rng.permutation(12)
     O = np.linalg.qr(rng.normal(size=(3, 3)))[0]
@@ -68,6 +105,7 @@ def test_classes_in_one_place():
     found = neural_collapse(x, np.array([0, 0, 1, 1]))
     assert found.ratio == np.inf
     assert np.isnan(found.angle_error)
+    assert np.isnan(found.nc1)
     assert neural_collapse(np.ones((4, 1)), np.array([0, 0, 1, 1])).between == 0
 
 
@@ -76,5 +114,9 @@ def test_bad_input(untyped):
         neural_collapse(np.eye(3), np.array([0, 1]))
     with pytest.raises(InputError, match="at least 2 classes, but all are 4"):
         neural_collapse(np.eye(2), np.array([4, 4]))
+    with pytest.raises(InputError, match=r"classifier must have shape \(2, 3\).*is \(3, 3\)"):
+        neural_collapse(np.eye(3), np.array([0, 1, 1]), classifier=np.eye(3))
+    with pytest.raises(InputError, match="bias needs a classifier"):
+        neural_collapse(np.eye(3), np.array([0, 1, 1]), bias=np.ones(2))
     with pytest.raises(InputError, match="x must be finite"):
         neural_collapse(np.array([[np.inf], [0.0]]), np.array([0, 1]))

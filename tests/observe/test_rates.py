@@ -1,7 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import linregress
+from scipy.stats import linregress, t
 
 from attnflow.errors import InputError
 from attnflow.observe import doubly_exponential_rate, exponential_rate
@@ -39,6 +39,28 @@ def test_error_bars_cover_the_truth_as_often_as_they_should(fit, decay, rng):
     assert np.mean(np.abs(off) < 1) == pytest.approx(0.676, abs=0.032)
     assert np.mean(np.abs(off) < 2) == pytest.approx(0.947, abs=0.015)
     assert abs(off.mean()) < 0.08
+
+
+@pytest.mark.parametrize("points", [3, 5, 20])
+@pytest.mark.parametrize("confidence", [0.68, 0.95])
+def test_intervals_hold_the_truth_with_few_points_too(points, confidence, rng):
+    """Two standard errors hold it in 86% of the cases with 5 points, and in 70% with 3."""
+    times = np.linspace(0, 3, points)
+    logs = -1.5 * times + 0.3 * rng.normal(size=(4000, points))
+    ends = np.array([exponential_rate(times, np.exp(y)).interval(confidence) for y in logs])
+    held = np.mean((ends[:, 0] < 1.5) & (ends[:, 1] > 1.5))
+    assert held == pytest.approx(confidence, abs=4 * np.sqrt(confidence * (1 - confidence) / 4000))
+    fit = exponential_rate(times, np.exp(logs[0]))
+    assert fit.interval(confidence) == pytest.approx(
+        t.interval(confidence, points - 2, fit.rate, fit.error)
+    )
+
+
+def test_a_confidence_is_a_probability():
+    fit = exponential_rate(ts, np.exp(-ts))
+    for confidence in (0.0, 1.0, 95):
+        with pytest.raises(InputError, match="confidence must be"):
+            fit.interval(confidence)
 
 
 def test_later_clocks_change_the_prefactor_alone(rng):

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ive
 
 import attnflow as af
 import reference
@@ -9,6 +10,8 @@ from attnflow.errors import InputError
 from attnflow.observe import jacobian, jacobian_spectrum, lyapunov_exponent
 from attnflow.observe.stability import APART
 from attnflow.observe.tangent import tangent_bases
+from attnflow.spaces import Circle, Space, Sphere
+from attnflow.systems import System
 
 eye = np.eye(3)
 
@@ -145,6 +148,56 @@ def test_two_trajectories_part_as_their_tangent_flow_says(rng):
 def test_tokens_that_run_away_stop_the_run():
     with pytest.raises(InputError, match=r"horizon is too long: .* stop at t = \d+"):
         lyapunov_exponent(af.PureAttention(V=9 * np.eye(3)), np.ones((1, 3)), 100.0)
+
+
+class Pendulum(System):
+    """θ' = −sin θ, as an angle or as a token that runs to the first axis of the plane."""
+
+    noise_obstacle = None
+
+    space: Space
+
+    def velocity(self, t, x, masses=None):
+        if isinstance(self.space, Circle):
+            return -jnp.sin(x)
+        return self.space.project(x, jnp.zeros_like(x).at[:, 0].set(1.0))
+
+
+@pytest.mark.parametrize(
+    ("space", "x0", "more"),
+    [
+        (Circle(), np.zeros((1, 1)), 0.0),
+        pytest.param(Sphere(), np.eye(1, 2), -1.0, marks=pytest.mark.slow),
+    ],
+    ids=["angle", "token"],
+)
+def test_noise_moves_the_perturbation_too(space, x0, more):
+    """λ = −E cos θ = −I₁(1/σ)/I₀(1/σ); that of the drift alone is −1.
+
+    On the sphere neighbours see other tangential parts of the same noise, which brings them closer
+    by σ more.
+    """
+    sigma = 1.0
+    noisy = af.Noisy(Pendulum(space), sigma)
+    steps = None if more else af.Fixed(0.05, "heun")
+
+    def one(key):
+        return lyapunov_exponent(noisy, x0, 20.0, method=steps, key=key).exponent
+
+    found = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 1000))
+    error = found.std() / np.sqrt(1000)
+    assert error < 0.03
+    assert abs(found.mean() - (more * sigma - ive(1, 1 / sigma) / ive(0, 1 / sigma))) < 3 * error
+
+
+def test_noise_needs_a_key_and_maps_have_no_tangent_flow():
+    with pytest.raises(InputError, match="draws random numbers"):
+        lyapunov_exponent(af.Noisy(af.SA(1.0), 0.1), np.eye(2), 1.0)
+    with pytest.raises(InputError, match="which has noise"):
+        lyapunov_exponent(af.Noisy(af.SA(1.0), 0.1), np.eye(2), 1.0, method=af.Adaptive(), key=0)
+    for system in (af.PostNorm(1.0, D=np.ones(2)), af.Hardmax()):
+        with pytest.raises(InputError, match="no tangent flow"):
+            lyapunov_exponent(system, np.eye(2), 1.0)
 
 
 def test_bad_input(untyped):

@@ -12,19 +12,22 @@ from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.meanfield.measures import MeasureSystem, tolerance
 from attnflow.meanfield.volumes import continuity_rate, positive_step
-from attnflow.spaces import Euclidean
+from attnflow.spaces import Flat
 from attnflow.systems import System
 
 FEWEST = 4
 """Below so many cells there is no slope to speak of."""
 
 
-class Densities(Euclidean):
+class Densities(Flat):
     """Densities on the circle as averages over N equal cells, `(N, 1)`: nowhere negative, mass 1.
 
     >>> print(Densities().retract(jnp.array([[0.5], [-0.5], [1.0]]))[:, 0].round(6))
     [0.333333 0.       0.666667]
     """
+
+    unit = False
+    rotations = False
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The density y if it is nowhere negative, else its positive part with the mass of y."""
@@ -85,13 +88,13 @@ class CircleDensity(MeasureSystem):
     def __init__(self, system: System):
         super().__init__(Densities(), system)
 
-    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
+    def rate(self, t: Any, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`∂_t ρ` of every cell."""
         rho = as_floats(x)[:, 0]
-        return continuity_rate(rho, self.speeds(x), _width(x), self.sigma)[:, None]
+        return continuity_rate(rho, self.speeds(x, t), _width(x), self.sigma)[:, None]
 
-    def speeds(self, x: Num[Array, "n d"]) -> Float[Array, " n"]:
-        """X[ρ] at the left edge of every cell."""
+    def speeds(self, x: Num[Array, "n d"], t: Any = 0.0) -> Float[Array, " n"]:
+        """X[ρ] at the left edge of every cell, at time t."""
         rho, width = as_floats(x)[:, 0], _width(x)
         n = len(rho)
         phi = width * (jnp.arange(n, dtype=rho.dtype) + 0.5)
@@ -100,16 +103,16 @@ class CircleDensity(MeasureSystem):
         def correlate(kernel: Float[Array, " P"]) -> Float[Array, " P"]:
             return jnp.fft.irfft(spectrum * jnp.conj(jnp.fft.rfft(kernel)), n)
 
-        return self.field.speeds(phi, width, correlate)
+        return self.field(t).speeds(phi, width, correlate)
 
-    def positive_step(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
+    def positive_step(self, x: Num[Array, "n d"], t: Any = 0.0) -> Float[Array, ""]:
         """The longest step of `Fixed(dt, "heun")` from x that keeps ρ ≥ 0 by itself."""
-        return positive_step(self.speeds(x), _width(x), self.sigma)
+        return positive_step(self.speeds(x, t), _width(x), self.sigma)
 
     def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """E_β of the cells: `observe.energy` of their centres with their masses, in O(N log N)."""
         rho, width = as_floats(x)[:, 0], _width(x)
-        beta = self.attention.beta.astype(rho.dtype)
+        beta = self.attention(0.0).beta.astype(rho.dtype)
         cosine = jnp.cos(width * jnp.arange(len(rho), dtype=rho.dtype))
         safe = jnp.where(beta == 0, 1, beta)
         kernel = jnp.where(beta == 0, cosine, jnp.exp(beta * cosine) / safe)

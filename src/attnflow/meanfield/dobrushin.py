@@ -9,7 +9,7 @@ from jaxtyping import Array, ArrayLike, Float
 from attnflow.checks import require_nonnegative
 from attnflow.errors import InputError
 from attnflow.meanfield.circle import CircleDensity
-from attnflow.meanfield.fields import AttentionField
+from attnflow.systems.fields import AttentionField
 
 ANGLES = 4096
 """Maxima over an angle are over so many."""
@@ -49,7 +49,7 @@ def lipschitz_constants(
     >>> print(along.round(12), across.round(12))
     0.0 1.0
     """
-    field = system.field
+    field = system.field(0.0)
     if not isinstance(field, AttentionField) or field.c is not None:
         raise InputError(f"system must be of SA or USA without V, but it is {system.system!r}.")
     x = jnp.asarray(x)

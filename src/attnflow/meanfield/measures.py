@@ -11,9 +11,9 @@ from jaxtyping import Array, Float, Num
 
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
-from attnflow.meanfield.fields import AttentionField, Field, circle_field
 from attnflow.spaces import Space
-from attnflow.systems import Noisy, System
+from attnflow.systems import System
+from attnflow.systems.fields import AttentionField, Field
 
 
 class MeasureSystem(System):
@@ -24,28 +24,40 @@ class MeasureSystem(System):
 
     def __init__(self, space: Space, system: System):
         self.space, self.system = space, system
-        _ = self.field  # refuses a system without such a limit
+        if not isinstance(system, System) or self._declared(0.0) is None:
+            raise _no_limit(system)
+        if system.random and self.sigma is None:
+            raise _no_limit(system)
 
-    @property
-    def field(self) -> Field:
-        """X[μ]."""
-        return circle_field(self.system)
+    def field(self, t: Any) -> Field:
+        """X[μ] at time t."""
+        field = self._declared(t)
+        assert field is not None
+        return field
 
-    @property
-    def attention(self) -> AttentionField:
-        """X[μ] where it is attention's: no other has an energy E_β."""
-        if not isinstance(field := self.field, AttentionField):
+    def _declared(self, t: Any) -> Field | None:
+        return self.system.circle_field(t)
+
+    def attention(self, t: Any) -> AttentionField:
+        """X[μ] at time t where it is attention's: no other has an energy E_β."""
+        field = self.field(t)
+        if not isinstance(field, AttentionField):
             raise InputError(f"energy: E_β belongs to attention, not to {self.system!r}.")
         return field
 
     @property
     def sigma(self) -> Float[Array, ""] | None:
         """The σ of the noise, if there is any."""
-        return self.system.sigma if isinstance(self.system, Noisy) else None
+        return self.system.intensity
+
+    @property
+    def breaks(self) -> Any:
+        """Those of the system of the tokens."""
+        return self.system.breaks
 
     @abc.abstractmethod
-    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
-        """How fast the state x changes."""
+    def rate(self, t: Any, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
+        """How fast the state x changes at time t."""
 
     def velocity(
         self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -55,7 +67,12 @@ class MeasureSystem(System):
             raise InputError(
                 "masses: a density has no tokens that could have masses: leave them out."
             )
-        return self.rate(x)
+        return self.rate(t, x)
+
+    @property
+    def noise_obstacle(self) -> str | None:
+        """Noise belongs to the tokens: the density of `Noisy` tokens diffuses."""
+        return "has a density for its state, not tokens: take the density of Noisy tokens"
 
     def parameters(self) -> dict[str, Any]:
         """The system of the tokens."""
@@ -72,6 +89,14 @@ class ModeSystem(MeasureSystem):
     def tail(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """The largest of the last quarter of the modes: what is left out is smaller still."""
         return jnp.max(jnp.linalg.norm(as_floats(x[-max(1, len(x) // 4) :]), axis=1))
+
+
+def _no_limit(system: Any) -> InputError:
+    return InputError(
+        "system must be SA(beta) or USA(beta), with a number V at most, or Noisy of these; on the "
+        "circle also AngularSA, AngularUSA, or Kuramoto and CircleCoupling with one frequency for "
+        f"all tokens; but it is {system!r}, whose limit of many tokens is not known here."
+    )
 
 
 def require_modes(x: Float[Array, "*n d"], columns: int, what: str, maker: str) -> None:

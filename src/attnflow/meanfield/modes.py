@@ -11,14 +11,17 @@ from jaxtyping import Array, Complex, Float, Num, Real
 
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
-from attnflow.meanfield.fields import mean_pull
 from attnflow.meanfield.measures import ModeSystem, require_modes, tolerance
-from attnflow.spaces import Euclidean
+from attnflow.spaces import Flat
 from attnflow.systems import System
+from attnflow.systems.fields import mean_pull
 
 
-class FourierModes(Euclidean):
+class FourierModes(Flat):
     """Measures on the circle as their first Fourier coefficients, `(M + 1, 2)`; c_0 is 1."""
+
+    unit = False
+    rotations = False
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The start x itself, if it can be the coefficients of a probability measure."""
@@ -58,7 +61,7 @@ class CircleModes(ModeSystem):
     def __init__(self, system: System):
         super().__init__(FourierModes(), system)
 
-    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
+    def rate(self, t: Any, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`c_k'`."""
         c, sigma = _complex(x), self.sigma
         P = _grid(len(c))
@@ -67,7 +70,7 @@ class CircleModes(ModeSystem):
         def correlate(kernel: Float[Array, " P"]) -> Float[Array, " P"]:
             return _values(c * jnp.conj(jnp.fft.rfft(kernel)[: len(c)]) / P, P)
 
-        flux = self.field.speeds(phi, 0, correlate) * _values(c, P)
+        flux = self.field(t).speeds(phi, 0, correlate) * _values(c, P)
         k = jnp.arange(len(c)).astype(c.dtype)
         rate = -1j * k * jnp.fft.rfft(flux)[: len(c)] / P
         if sigma is not None:
@@ -85,7 +88,7 @@ class CircleModes(ModeSystem):
     def energy(self, x: Num[Array, "n d"]) -> Float[Array, ""]:
         """E_β of the measure, with the same constant as `observe.energy`."""
         c = _complex(x)
-        beta = self.attention.beta.astype(c.real.dtype)
+        beta = self.attention(0.0).beta.astype(c.real.dtype)
         P = _grid(len(c))
         phi = 2 * np.pi / P * jnp.arange(P, dtype=beta.dtype)
         pull = -jnp.fft.rfft(mean_pull(phi, 0, beta))[1 : len(c)].imag / P

@@ -16,14 +16,17 @@ from jaxtyping import Array, Float, Num, Real
 from attnflow.attention.harmonics import counts, gegenbauer
 from attnflow.checks import as_floats, require_count
 from attnflow.errors import InputError
-from attnflow.meanfield.fields import AttentionField, sphere_field
 from attnflow.meanfield.measures import ModeSystem, require_modes
-from attnflow.spaces import Euclidean
+from attnflow.spaces import Flat
 from attnflow.systems import System
+from attnflow.systems.fields import AttentionField
 
 
-class GegenbauerModes(Euclidean):
+class GegenbauerModes(Flat):
     """Zonal measures as their first coefficients `(M + 1, 1)`; b_0 is 1."""
+
+    unit = False
+    rotations = False
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The start x itself, if it can be the coefficients of a probability measure."""
@@ -64,14 +67,12 @@ class ZonalModes(ModeSystem):
         super().__init__(GegenbauerModes(), system)
         self.d = require_count(d, "d", least=2)
 
-    @property
-    def field(self) -> AttentionField:
-        """X[μ]."""
-        return sphere_field(self.system)
+    def _declared(self, t: Any) -> AttentionField | None:
+        return self.system.attention_field(t)
 
-    def rate(self, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
+    def rate(self, t: Any, x: Num[Array, "n d"]) -> Float[Array, "n d"]:
         """`b_k'`."""
-        b, field, sigma = as_floats(x)[:, 0], self.field, self.sigma
+        b, field, sigma = as_floats(x)[:, 0], self.attention(t), self.sigma
         nodes = _nodes(len(b), self.d).astype(b.dtype)
         total, pull = self._kernel(nodes, len(b))
         pulled = (nodes.q_tilt @ (pull * b)) / nodes.across
@@ -86,7 +87,7 @@ class ZonalModes(ModeSystem):
 
         The second, for k > 0, is integrated by parts, so that β = 0 is no exception.
         """
-        weighed = nodes.w * self.field.weight(nodes.u)
+        weighed = nodes.w * self.attention(0.0).weight(nodes.u)
         at_pole = jnp.asarray(_poles(count, self.d), nodes.u.dtype)
         laplace = jnp.maximum(nodes.laplace, 1)
         return weighed @ nodes.q / at_pole, weighed @ nodes.q_tilt / (at_pole * laplace)
@@ -102,7 +103,7 @@ class ZonalModes(ModeSystem):
         b = as_floats(x)[:, 0]
         nodes = _nodes(len(b), self.d).astype(b.dtype)
         total, pull = self._kernel(nodes, len(b))
-        beta = self.field.beta.astype(b.dtype)
+        beta = self.attention(0.0).beta.astype(b.dtype)
         constant = jnp.where(beta == 0, 0, total[0] / jnp.where(beta == 0, 1, beta))
         return jnp.exp(beta) * (constant + jnp.sum((pull * b**2)[1:])) / 2
 

@@ -1,6 +1,12 @@
 """Numbers from a state, an attention matrix or a trajectory: pure functions of arrays."""
 
-from attnflow.observe.attention import attention, boolean_distance, entropy, rank
+from attnflow.observe.attention import (
+    attention,
+    attention_along,
+    boolean_distance,
+    entropy,
+    rank,
+)
 from attnflow.observe.clusters import Clusters, clusters
 from attnflow.observe.collapse import NeuralCollapse, neural_collapse
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
@@ -36,6 +42,7 @@ __all__ = [
     "Rate",
     "Wasserstein",
     "attention",
+    "attention_along",
     "boolean_distance",
     "cluster_count",
     "cluster_history",

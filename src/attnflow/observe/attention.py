@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Int, Real
 
 from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
+from attnflow.simulate import Trajectory
 from attnflow.systems import System
 
 
@@ -35,6 +37,31 @@ def attention(
     x = as_floats(x)
     m = None if masses is None else jnp.asarray(masses, x.dtype)
     return system.attention(t, x, m)
+
+
+def attention_along(trajectory: Trajectory) -> Float[Array, "*batch T *heads n n"]:
+    """The attention matrices at all save times of a trajectory that kept its states.
+
+    They are those of the coordinates in which the run was integrated: right also where states of
+    rescaled attention have no digits left. Called on the host.
+
+    >>> import attnflow as af
+    >>> run = af.simulate(af.RescaledAttention(), af.initial.cube(4, 2, seed=0), [0.0, 1.0, 9.0])
+    >>> attention_along(run).shape
+    (3, 4, 4)
+    """
+    system, masses = trajectory.running, trajectory.masses
+    if not hasattr(system, "attention"):
+        raise InputError(f"{type(system).__name__} has no attention matrix.")
+    if masses is not None and masses.ndim > 1:
+        raise InputError("trajectory must be a single run where tokens have masses of their own.")
+    return _along(system, trajectory, masses)
+
+
+@eqx.filter_jit
+def _along(system: System, trajectory: Trajectory, masses: Float[Array, " n"] | None) -> Array:
+    weights = system.attention_inside if trajectory.inner is not None else system.attention  # type: ignore[attr-defined]
+    return trajectory.each(lambda t, state: weights(t, as_floats(state), masses))
 
 
 def rank(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Inexact, Real
 
 from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
+from attnflow.simulate import Trajectory
 
 CONDITION = 1e7
 """Eigenvectors whose matrix is worse conditioned are no basis: rounding splits a Jordan block into
@@ -65,7 +67,7 @@ def eigenbasis(V: Real[ArrayLike, "d d"]) -> Eigenbasis:
 
 
 def dual_coordinates(
-    z: Real[ArrayLike, "*batch n d"], V: Real[ArrayLike, ...] | None = None
+    z: Real[ArrayLike, "*batch n d"] | Trajectory, V: Real[ArrayLike, ...] | None = None
 ) -> Inexact[Array, "*batch n d"]:
     """The coordinates `φ_k*(z_i)` of tokens in the eigenbasis of V, k by decreasing modulus.
 
@@ -73,21 +75,41 @@ def dual_coordinates(
     each λ_k ≥ 0. V may be missing (the identity), a number or a matrix; the result is complex where
     V has complex eigenvalues. Works under jit and vmap in z; V must be known.
 
+    Of a trajectory of rescaled attention, with V its own (`Σ_h V_h` of several heads), they are
+    exact at all save times, also where z has no digits left.
+
     >>> V = np.array([[0.0, 1.0], [1.0, 0.0]])
     >>> print(dual_coordinates(jnp.array([[2.0, 0.0]]), V).round(3))
     [[1.414 1.414]]
     """
+    if isinstance(z, Trajectory):
+        return _along(z, V)
     z = as_floats(z)
     if V is None or np.ndim(V) == 0:
         require_finite(V, "V")
         return z
     dual = eigenbasis(V).dual
-    if dual.shape[1] != z.shape[-1]:
-        raise InputError(f"z has tokens of dimension {z.shape[-1]}, but V expects {len(dual)}.")
+    _require_dimension(dual, z.shape[-1])
     if np.iscomplexobj(dual):
         kind = np.result_type(z.dtype, np.complex64)
         return z.astype(kind) @ jnp.asarray(dual.T, kind)
     return z @ jnp.asarray(dual.T, z.dtype)
+
+
+def _along(run: Trajectory, V: Any) -> Inexact[Array, "*batch T n d"]:
+    """φ_k*(z) of a run, from the coordinates in which it was integrated."""
+    total = getattr(run.running, "total", None) if V is None else V
+    if total is None:
+        raise InputError(f"V must be given: {type(run.system).__name__} is not rescaled.")
+    d = run.final.shape[-1]
+    dual = eigenbasis(total).dual if np.ndim(total) else np.eye(d)
+    _require_dimension(dual, d)
+    return run.along(dual)
+
+
+def _require_dimension(dual: Inexact[np.ndarray, "d d"], d: int) -> None:
+    if len(dual) != d:
+        raise InputError(f"z has tokens of dimension {d}, but V expects {len(dual)}.")
 
 
 def _as_real(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

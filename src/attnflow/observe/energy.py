@@ -9,12 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.attention import Blocked, Softmax, Unnormalised
+from attnflow.attention import Blocked
 from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
-from attnflow.spaces import Sphere
 from attnflow.systems import System
-from attnflow.systems.attention import AttentionSystem
 
 BLOCK = Blocked().block
 
@@ -65,14 +63,15 @@ def energy_rate(
 
     For USA it is `mean |x_i'|²`, [P](3.6), and for SA `mean |x_i'|² Z_i / n`, [P] Lemma 3.7; means
     are weighted by mass, with Z_i over the total mass. For V = cI it is 1/c of that, so that the
-    energy falls for c < 0. Any other weights, a mask, or tokens off the sphere have no such
-    identity and are refused. Works under jit and vmap.
+    energy falls for c < 0. Other systems have no such identity and are refused: those with other
+    weights (doubly stochastic ones too), a mask, a feed-forward layer, noise, or tokens off the
+    sphere. Works under jit and vmap.
 
     >>> from attnflow.systems import USA
     >>> print(energy_rate(USA(beta=0.0), jnp.eye(2)))
     0.25
     """
-    system = _with_identity(system)
+    _require_identity(system)
     require_state(x, masses)
     x = as_floats(x)
     m = jnp.ones(len(x), x.dtype) if masses is None else jnp.asarray(masses, x.dtype)
@@ -81,38 +80,25 @@ def energy_rate(
 
 @eqx.filter_jit
 def _energy_rate(
-    system: AttentionSystem, t: Any, x: Float[Array, "n d"], m: Float[Array, " n"]
+    system: System, t: Any, x: Float[Array, "n d"], m: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    v = system.velocity(t, x, m)
-    V = system.heads.at(t, x.dtype).V
-    c = jnp.ones((), x.dtype) if V is None else V
+    v, field = system.velocity(t, x, m), system.attention_field(t)
+    assert field is not None
+    c = jnp.ones((), x.dtype) if field.c is None else field.c.astype(x.dtype)
     m = m / m.sum()
     speeds = jnp.sum(v * v, axis=-1)
-    if isinstance(system.kind, Softmax):
-        speeds = speeds * _partition(x, system.beta.astype(x.dtype), m)
+    if field.normalised:
+        speeds = speeds * _partition(x, field.beta.astype(x.dtype), m)
     return jnp.where(c == 0, 0, jnp.sum(m * speeds) / jnp.where(c == 0, 1, c))
 
 
-def _with_identity(system: System) -> AttentionSystem:
-    """The system, if its energy changes as [P](3.6) or Lemma 3.7 say."""
-    if not isinstance(system, AttentionSystem) or not isinstance(system.space, Sphere):
-        raise _refused(system, "is not attention on the sphere")
-    if not system.heads.isotropic:
-        raise _refused(system, "has Q, K or a matrix V (V = cI is given as the number c)")
-    if system.mask is not None:
-        raise _refused(system, "has a mask")
-    if getattr(system, "feed_forward", None) is not None:
-        raise _refused(system, "has a feed-forward layer")
-    if not isinstance(system.kind, (Softmax, Unnormalised)):
-        raise _refused(system, f"has the weights {type(system.kind).__name__}")
-    return system
-
-
-def _refused(system: System, why: str) -> InputError:
-    return InputError(
-        "system must be SA(beta) or USA(beta), with a number V at most, for the identities of "
-        f"dE_β/dt, but {system!r} {why}."
-    )
+def _require_identity(system: System) -> None:
+    """Refuse a system whose energy does not change as [P](3.6) or Lemma 3.7 say."""
+    if system.random or system.attention_field(0.0) is None:
+        raise InputError(
+            "system must be SA(beta) or USA(beta), without noise, a mask, Q or K, and with a "
+            f"number V at most, for the identities of dE_β/dt, but it is {system!r}."
+        )
 
 
 def _partition(

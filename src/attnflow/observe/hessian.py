@@ -40,7 +40,15 @@ def _gradient(
 ) -> Float[Array, "n d"]:
     backend = Dense() if len(x) <= DENSE else Blocked()
     means = attend(
-        x, x, x, beta=beta, kind=Unnormalised(), masses=m, backend=backend, tangential=True
+        x,
+        x,
+        x,
+        beta=beta,
+        kind=Unnormalised(),
+        masses=m,
+        backend=backend,
+        unit=True,
+        tangential=True,
     )
     return m[:, None] * Sphere().project(x, means)
 

@@ -31,7 +31,8 @@ class ClusterHistory:
 
     A merge in `merges` is dated at the first save time that saw it: it happened after the save
     time before. `coarsened` are the merges of single tokens in a run with `Coarsening`, at the
-    exact times of its merge tree and with the number of tokens left; None for other runs.
+    times of its merge tree, at which they first were within its eps, and with the number of
+    tokens left; None for other runs.
     """
 
     times: Float[np.ndarray, " T"]
@@ -99,7 +100,7 @@ def _states(trajectory: Any) -> tuple[np.ndarray, np.ndarray, Merges | None]:
 
 
 def _coarsened(tree: Merges, n: int) -> tuple[Merge, ...]:
-    """The merges of a tree; those of one step are one."""
+    """The merges of a tree; those at the same time are one."""
     times = np.asarray(tree.time, dtype=float)
     merges, left = [], n
     for time, gone in sorted(Counter(times[np.isfinite(times)].tolist()).items()):

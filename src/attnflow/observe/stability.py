@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Complex, Float, Real
+from jaxtyping import Array, ArrayLike, Complex, Float, Key, Real
 
 from attnflow.checks import as_floats, is_traced, require_positive, require_state
 from attnflow.errors import InputError
 from attnflow.observe.tangent import require_unit, tangent_bases
 from attnflow.randomness import as_key
-from attnflow.simulate import Adaptive, Method
+from attnflow.simulate import Method, inputs
+from attnflow.simulate.choice import RESOLVED, usual_method
 from attnflow.simulate.solve import Problem
 from attnflow.spaces import Space, Sphere
-from attnflow.systems import System
+from attnflow.systems import Diffusive, System
+from attnflow.weights import Breaks
 
 SAVES = 65
 """How often the growth is looked at, over the horizon."""
@@ -103,6 +106,7 @@ def lyapunov_exponent(
     masses: Real[ArrayLike, " n"] | None = None,
     method: Method | None = None,
     seed: int = 0,
+    key: Any = None,
 ) -> Lyapunov:
     """The rate λ at which a generic perturbation of the flow from x0 grows like e^{λt}.
 
@@ -112,6 +116,11 @@ def lyapunov_exponent(
     estimates of the last half of the horizon are from it: it falls like 1/horizon, so take a longer
     one where it is large. Works under jit and vmap in x0.
 
+    A system with noise (`Noisy`, `CBO`) needs a `key`, a seed or a JAX key: u is carried along the
+    noisy path, moved by the derivative of what the noise does to x. The estimates then fluctuate
+    with the path, and the error falls like 1/√horizon. Kicks are of order 1 in law for u, so the
+    usual step is a hundredth of the shortest time scale.
+
     >>> from attnflow.systems import PureAttention
     >>> V = jnp.array([[0.1, 1.0], [0.0, -1.0]])
     >>> print(lyapunov_exponent(PureAttention(V=V), jnp.eye(1, 2), 40).exponent.round(3))
@@ -119,14 +128,21 @@ def lyapunov_exponent(
     """
     require_positive(horizon, "horizon")
     x, m = _state(system, x0, masses)
+    if system.dynamics not in TANGENT:
+        raise InputError(
+            f"system must be a flow, with noise or without, but {type(system).__name__} is of the "
+            f"kind {system.dynamics!r}, which has no tangent flow."
+        )
     x = system.space.admit(x)
-    key = jax.random.fold_in(as_key(seed, None), APART)
-    u = system.space.project(x, jax.random.normal(key, x.shape, x.dtype))
+    direction = jax.random.fold_in(as_key(seed, None), APART)
+    u = system.space.project(x, jax.random.normal(direction, x.shape, x.dtype))
     start = Perturbed(x, u, jnp.zeros((), x.dtype))
     ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
-    growth, reached = _growth(
-        Variational(system.precise(len(x))), start, m, ts, method or Adaptive()
-    )
+    method = method or usual_method(system, x, ts[0], m, RESOLVED["euler"])
+    inputs.check_method(method, system, x, ts, m)
+    tangent = TANGENT[system.dynamics](system.precise(len(x)))
+    limit = method.steps_limit(system, ts)
+    growth, reached = _growth(tangent, start, m, ts, method, limit, inputs.check_key(system, key))
     growth = _complete(growth, reached, ts)
     quarter = (SAVES - 1) // 4
     estimates = (growth - growth[quarter])[quarter + 1 :] / (ts - ts[quarter])[quarter + 1 :]
@@ -143,14 +159,14 @@ class Perturbed(eqx.Module):
     growth: Float[Array, ""]
 
 
-class Variational(System):
+class Tangent(System):
     """A flow with a perturbation: `x' = v(x)`, `u' = Dv(x) u − <u, Dv(x) u> u`."""
 
     space: Space
     system: System
 
-    def __init__(self, system: System):
-        self.system, self.space = system, system.space
+    @abc.abstractmethod
+    def __init__(self, system: Any): ...
 
     def velocity(self, t: Any, x: Any, masses: Any = None) -> Any:
         """The velocities of tokens, perturbation and growth."""
@@ -169,20 +185,80 @@ class Variational(System):
         return Perturbed(place, u / jnp.linalg.norm(u), x.growth)
 
     @property
-    def breaks(self) -> tuple[float, ...]:
+    def breaks(self) -> Breaks:
         """Those of the flow."""
         return self.system.breaks
 
 
+class TangentFlow(Tangent):
+    """The tangent flow of a system without noise."""
+
+    space: Space
+    system: System
+
+    def __init__(self, system: System):
+        self.system, self.space = system, system.space
+
+
+class TangentDiffusion(Tangent, Diffusive):
+    """The tangent flow along a noisy path: the noise moves x, and its derivative moves u."""
+
+    space: Space
+    system: Diffusive
+    key: Key[Array, ""] | None
+
+    def __init__(self, system: Diffusive):
+        self.system, self.space, self.key = system, system.space, None
+
+    @property
+    def ito(self) -> bool:
+        """As of the system."""
+        return self.system.ito
+
+    @property
+    def additive(self) -> bool:
+        """False: a kick also turns u."""
+        return False
+
+    def noise_rate(self, x: Any) -> Float[Array, ""]:
+        """As of the system."""
+        return self.system.noise_rate(x.x)
+
+    def noise_shape(self, x: Any) -> tuple[int, ...]:
+        """W moves the tokens."""
+        return self.system.noise_shape(x.x)
+
+    def diffuse(self, t: Any, x: Any, w: Float[Array, "n d"], masses: Any = None) -> Any:
+        """The derivative of the noise, with the length of u left to `kick`."""
+        moved, turned = jax.jvp(lambda y: self.system.diffuse(t, y, w, masses), (x.x,), (x.u,))
+        return Perturbed(moved, turned, jnp.zeros_like(x.growth))
+
+    def kick(self, t: Any, x: Any, w: Float[Array, "n d"], dt: Any, masses: Any = None) -> Any:
+        """The kick of x and its derivative along u, whose length goes to the growth."""
+        place, u = jax.jvp(lambda y: self.system.kick(t, y, w, dt, masses), (x.x,), (x.u,))
+        length = jnp.linalg.norm(u)
+        return Perturbed(place, u / length, x.growth + jnp.log(length))
+
+
+TANGENT: dict[str, Any] = {"flow": TangentFlow, "diffusion": TangentDiffusion}
+"""The tangent flow of each kind of dynamics that has one."""
+
+
 @eqx.filter_jit
 def _growth(
-    system: Variational, start: Perturbed, masses: Any, ts: Float[Array, " T"], method: Method
+    system: Tangent,
+    start: Perturbed,
+    masses: Any,
+    ts: Float[Array, " T"],
+    method: Method,
+    limit: int,
+    key: Key[Array, ""] | None,
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
     """The logarithm of the length at the times ts, and the time that was reached."""
     problem = Problem(system, method, ts, lambda t, x: x.growth)
     at = problem.advance(
-        problem.begin(system.retract(start), masses),
-        method.steps_limit(ts),
+        problem.begin(system.retract(start), masses, None, key),
+        limit,
         diffrax.RecursiveCheckpointAdjoint(),
         diffrax.NoProgressMeter(),
     )
