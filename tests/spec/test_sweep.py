@@ -15,6 +15,11 @@ BASE = {
 }
 
 
+def keeping(*names):
+    """The field `keep` with the energy under these names."""
+    return {"keep": {name: {"observable": "energy"} for name in names}}
+
+
 def test_values_of_axes():
     axes = {
         "beta": {"start": 1.0, "stop": 100.0, "count": 3, "spacing": "log"},
@@ -70,6 +75,46 @@ def test_a_cell_draws_what_its_run_draws():
         ({"keep": {}}, "keep"),
         ({"keep": {"time": {"observable": "energy"}}}, "keep.time: choose another name"),
         ({"keep": {"E": {"observable": "energy", "quantiles": [2.0]}}}, "keep.E.quantiles.0"),
+        ({"keep": {"E": {"observable": "energy", "quantiles": [0.5, 0.5]}}}, "there twice"),
+        (
+            {"axes": {"beta": [1.0], "system.beta": [2.0]}},
+            "axes.system.beta: system.beta sets system.beta again, which is set by axes.beta",
+        ),
+        (
+            {"axes": {"start.n": [4, 5], "n": [6]}},
+            "axes.n: n sets start.n again, which is set by axes.start.n",
+        ),
+        (
+            {"axes": {"beta": [1.0], "x": {"cases": {"a": {"beta": 2.0}, "b": {"d": 3}}}}},
+            "axes.x: beta sets system.beta again, which is set by axes.beta",
+        ),
+        (
+            {"axes": {"x": {"cases": {"a": {"d": 2}, "b": {"beta": 2.0}}}, "beta": [1.0]}},
+            "axes.beta: beta sets system.beta again, which is set by axes.x",
+        ),
+        (
+            {"axes": {"system.V.scale": [1.0, 2.0], "system.V": [1.0]}},
+            "axes.system.V: system.V sets system.V.scale again",
+        ),
+        (
+            {"axes": {"x": {"cases": {"a": {"beta": 2.0, "system.beta": 3.0}}}}},
+            "system.beta sets system.beta again, which is set by beta of the case a",
+        ),
+        ({"axes": {"beta": [1.0, 2.0, 1]}}, "axes.beta: 1 is there twice"),
+        ({"axes": {"system.V": [[[1.0]], [[1.0]]]}}, "axes.system.V: [[1.0]] is there twice"),
+        ({"axes": {"beta": {"start": 2, "stop": 2, "count": 2}}}, "axes.beta: 2.0 is there twice"),
+        ({"axes": {"time": {"cases": {"a": {"n": 3}}}}}, "axes.time: choose another name"),
+        ({"axes": {"a/b": {"cases": {"a": {"n": 3}}}}}, "axes.a/b: choose another name"),
+        (keeping("blocks"), "keep.blocks: choose another name"),
+        (keeping("beta"), "keep.beta: choose another name, as axes.beta has beta too"),
+        (keeping("E", "E_error"), "keep.E_error: choose another name, as keep.E has E_error too"),
+        (keeping("E_quantiles", "E"), "keep.E: choose another name, as keep.E_quantiles has"),
+        (keeping("E", "E_quantile"), "keep.E_quantile: choose another name, as keep.E has"),
+        (keeping("E", "E_0"), "keep.E: choose another name, as keep.E_0 has the name of one of"),
+        (
+            keeping("E") | {"axes": {"E_error": {"cases": {"a": {"n": 3}}}}},
+            "keep.E: choose another name, as axes.E_error has E_error too",
+        ),
         ({"realisations": 0}, "realisations"),
         ({"realizations": 3}, "did you mean 'realisations'"),
     ],

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,8 +13,13 @@ import attnflow as af
 from attnflow import initial, weights
 from attnflow.attention import Blocked, Mask
 from attnflow.errors import InputError
+from attnflow.simulate import Method
+from attnflow.spaces import Sphere
 from attnflow.spec import write_spec
 from attnflow.spec.read import parse_spec
+from attnflow.systems import System
+from attnflow.systems.cbo import OBJECTIVES
+from attnflow.systems.potentials import POTENTIALS, Potential
 
 SYSTEMS = [
     af.SA(4.0),
@@ -103,3 +109,103 @@ def test_what_a_spec_cannot_hold_is_refused():
 
     with pytest.raises(InputError, match="Mine is not in the table"):
         write_spec(Mine(1.0), x0, [0.0, 1.0])
+
+
+def rastrigin(x):
+    """Another one than the library's: its minimum is at 1."""
+    return ((x - 1) ** 2).sum()
+
+
+class Log(Potential):
+    """Another one than the library's: it repels."""
+
+    def of_square(self, s):
+        return -jnp.log(s)
+
+
+class SA(System):
+    """Another one than the library's: nothing moves."""
+
+    equation = "x' = 0"
+    source = "nowhere"
+    noise_obstacle = None
+    space: Sphere = Sphere()
+
+    def velocity(self, t, x, masses=None):
+        return jnp.zeros_like(x)
+
+
+class Fixed(Method):
+    """Another one than the library's."""
+
+    def pieces(self, system, masses, ts, y):
+        raise NotImplementedError
+
+    def steps_limit(self, ts):
+        return 1
+
+    stages = 1
+
+
+class Exponential(eqx.Module):
+    """Another one than the library's."""
+
+    beta: float
+
+    def __call__(self, theta):
+        return jnp.sin(theta)
+
+
+@pytest.mark.parametrize(
+    ("system", "method", "said"),
+    [
+        (af.CBO(rastrigin), None, "objective is a function of a point"),
+        (af.Aggregation(Log()), None, "W is a function of a vector"),
+        (af.Krause(jnp.exp), None, "phi is a function of distance"),
+        (af.CircleCoupling(Exponential(1.0), K=1.0), None, "h is a function of an angle"),
+        (af.Transformer(w=1.0, sigma=jnp.tanh), None, "sigma is a function of a number"),
+        (af.SA(1.0, Q=weights.PerLayer(np.ones((2, 3, 3)))), None, "Q is a function of time"),
+        (af.Noisy(SA(1.0), 0.1), None, "SA is not in the table of systems"),
+        (SA(1.0), None, "SA is not in the table of systems"),
+        (af.SA(1.0), Fixed(), "Fixed is not in the table of methods"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_only_shares_its_name_with_the_librarys_is_refused(system, method, said):
+    with pytest.raises(InputError, match=said):
+        write_spec(system, np.ones((2, 3)), [0.0, 1.0], method)
+
+
+def test_the_librarys_own_functions_are_written_by_name():
+    for system in (af.CBO(OBJECTIVES["ackley"]), af.Aggregation(POTENTIALS["morse"](C=3.0))):
+        text = write_spec(system, np.ones((2, 3)), [0.0, 1.0])
+        again = parse_spec(tomllib.loads(text)).build().system
+        assert eqx.tree_equal(again, system)
+
+
+@pytest.mark.parametrize(
+    ("x0", "ts", "said"),
+    [
+        (np.ones((2, 5, 3)), [0.0, 1.0], r"its shape is \(2, 5, 3\): write a spec for each start"),
+        (np.ones(3), [0.0, 1.0], r"its shape is \(3,\)"),
+        (np.full((2, 3), np.nan), [0.0, 1.0], "x0"),
+        (np.ones((2, 3)), [0.0, np.inf], "ts"),
+    ],
+)
+def test_a_run_that_would_not_be_read_is_not_written(x0, ts, said):
+    with pytest.raises(InputError, match=said):
+        write_spec(af.SA(1.0), x0, ts)
+
+
+def test_a_run_that_would_be_read_as_another_is_not_written(monkeypatch):
+    """Whatever a system forgets to tell: here its values."""
+    system = af.SA(2.0, V=-1.0)
+    monkeypatch.setattr(af.SA, "parameters", lambda self: {"beta": self.beta})
+    with pytest.raises(InputError, match="a spec cannot hold SA, which would be read as SA"):
+        write_spec(system, np.ones((2, 3)), [0.0, 1.0])
+
+
+def test_the_key_of_a_run_is_no_part_of_its_spec():
+    noisy = af.Noisy(af.SA(2.0), 0.1)
+    x0, ts = np.eye(3), [0.0, 1.0]
+    assert write_spec(noisy.drawing(jax.random.key(1)), x0, ts) == write_spec(noisy, x0, ts)

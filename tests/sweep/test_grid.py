@@ -24,7 +24,6 @@ def test_blocks_hold_every_cell_once(axes, realisations):
     made = grid(axes=axes, realisations=realisations)
     seen = [cell for block in made for cell in block.cells()]
     assert len(seen) == len(set(seen)) == made.cells == math.prod(made.shape)
-    assert sorted(made.index(cell) for cell in seen) == list(range(made.cells))
     for block in made:
         assert block.size == 1 or block.size * realisations <= TASK_RUNS
         assert len({made.kind(cell) for cell in block.cells()}) == 1
@@ -39,7 +38,7 @@ def test_what_is_traced():
         "method.rtol": [1e-3, 1e-6],
         "system.V.scale": [0.5, 1.0],
         "system.name": ["SA", "USA"],
-        "ensemble": {"cases": {"a": {"system.V": -1.0}}},
+        "ensemble": {"cases": {"a": {"system.K": -1.0}}},
     }
     made = grid(axes=axes)
     traced = {axis.name for axis in made.axes if axis.traced}

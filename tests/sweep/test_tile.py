@@ -5,16 +5,19 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.sweep.tile import Computer, run_keys
+from attnflow.sweep.draws import mark
+from attnflow.sweep.tile import Computer
 from small_sweep import spec
 
 ADAPTIVE = {"name": "Adaptive", "rtol": 1e-9}
 
 
-def alone(given, values, cell, number):
+def alone(given, values, number):
     """One realisation by itself, from the same key."""
-    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(given.seed), cell), number)
     run = given.cell(values)
+    key = jax.random.key(given.seed)
+    for word in (*mark(run), number):
+        key = jax.random.fold_in(key, word)
     system, x0 = run.draw(key)
     return af.simulate(system, x0, run.times.build(), method=run.build_method())
 
@@ -37,10 +40,10 @@ def test_each_row_is_a_run_of_its_own(changes):
         found = computer.values(block)
         assert found["ended"].all()
         for cell in block.cells():
-            values, number = computer.grid.values(cell), computer.grid.index(cell)
+            values = computer.grid.values(cell)
             at = tuple(i - r.start for i, r in zip(cell, block.ranges, strict=True))
             for r in range(given.realisations):
-                traj = alone(given, values, number, r)
+                traj = alone(given, values, r)
                 expected = [af.observe.energy(x, values["beta"]) for x in traj.xs]
                 assert np.allclose(found["E"][(*at, r)], expected, rtol=1e-7)
 
@@ -49,15 +52,6 @@ def test_realisations_and_cells_are_different_draws():
     given = spec(times={"stop": 0.5, "count": 2}, keep={"R": {"observable": "order_parameter"}})
     found = Computer(given).values(Computer(given).grid[0])["R"][..., 0]
     assert len(np.unique(found)) == found.size == 8
-
-
-def test_keys_depend_on_seed_cell_and_number_alone():
-    cells, numbers = np.array([3, 3, 9]), np.array([0, 1, 0])
-    keys = jax.random.key_data(run_keys(0, cells, numbers))
-    assert len({tuple(np.asarray(key)) for key in keys}) == 3
-    back = jax.random.key_data(run_keys(0, cells[::-1], numbers[::-1]))
-    assert (keys == back[::-1]).all()
-    assert not (keys == jax.random.key_data(run_keys(1, cells, numbers))).any(axis=1).all()
 
 
 def test_a_value_of_beta_compiles_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -17,8 +18,14 @@ SHORT = {"beta": "system.beta", "n": "start.n", "d": "start.d"}
 
 PLACES = ("system", "start", "method")
 MOST_CELLS = 10_000_000
-RESERVED = ("time", "unfinished")
+RECORDS = "blocks"
+RESERVED = ("time", "unfinished", RECORDS)
+"""Names that every store of a sweep has: a coordinate, an array and a group."""
+
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+SUFFIXES = ("error", "quantiles", "quantile")
+"""What is kept beside the mean of E is E_error and so on; its own dimensions are E_0, E_1, …"""
 
 
 class Range(BaseModel):
@@ -43,8 +50,12 @@ class Range(BaseModel):
 
     def values(self) -> list[float]:
         """The numbers."""
+        return self.array().tolist()
+
+    def array(self) -> np.ndarray:
+        """The numbers as an array."""
         between = np.linspace if self.spacing == "linear" else np.geomspace
-        return [float(v) for v in between(self.start, self.stop, self.count)]
+        return between(self.start, self.stop, self.count)
 
 
 class Cases(BaseModel):
@@ -85,6 +96,12 @@ class Keep(BaseModel):
     observable: str
     quantiles: list[Annotated[float, Field(ge=0, le=1)]] = []
 
+    @model_validator(mode="after")
+    def _different(self) -> Keep:
+        if len(set(self.quantiles)) < len(self.quantiles):
+            raise ValueError("quantiles: one of them is there twice")
+        return self
+
     def parameters(self) -> dict[str, Any]:
         """What the observable takes besides the state."""
         return dict(self.model_extra or {})
@@ -120,10 +137,50 @@ class SweepSpec(RunSpec):
         return self
 
     @model_validator(mode="after")
+    def _fields(self) -> SweepSpec:
+        """No axis sets what another one has set, and none has a value twice."""
+        setters: dict[str, str] = {}
+        for axis, given in self.axes.items():
+            cases = given.cases if isinstance(given, Cases) else {"": {axis: None}}
+            for case, table in cases.items():
+                own: dict[str, str] = {}
+                for name in table:
+                    for field, first in (setters | own).items():
+                        if f"{field}.".startswith(f"{path(name)}."):
+                            raise ValueError(
+                                f"axes.{axis}: {name} sets {field} again, which is set by {first}: "
+                                "leave out one of them"
+                            )
+                    own[path(name)] = f"{name} of the case {case}"
+            setters |= {path(name): f"axes.{axis}" for table in cases.values() for name in table}
+            if twice := _repeated(given):
+                raise ValueError(f"axes.{axis}: {twice[0]!r} is there twice")
+        return self
+
+    @model_validator(mode="after")
     def _names(self) -> SweepSpec:
+        """Nothing of a store has the name of something else in it."""
+        taken = dict.fromkeys(RESERVED, "every store")
+        for axis in self.axes:
+            if axis in taken or "/" in axis:
+                raise ValueError(f"axes.{axis}: choose another name, which is a word of its own")
+            taken[axis] = f"axes.{axis}"
         for name in self.keep:
-            if name in self.axes or name in RESERVED or not name.isidentifier():
+            if not name.isidentifier():
                 raise ValueError(f"keep.{name}: choose another name, which is a word of its own")
+            for made in (name, *(f"{name}_{suffix}" for suffix in SUFFIXES)):
+                if made in taken:
+                    raise ValueError(
+                        f"keep.{name}: choose another name, as {taken[made]} has {made} too"
+                    )
+                taken[made] = f"keep.{name}"
+        for name in (*self.axes, *self.keep):
+            stem, _, number = name.rpartition("_")
+            if stem in self.keep and number.isdecimal():
+                raise ValueError(
+                    f"keep.{stem}: choose another name, as {taken[name]} has the name of one of "
+                    "its dimensions"
+                )
         return self
 
     def size(self, axis: str) -> int:
@@ -179,3 +236,32 @@ def _with(part: Named | None, field: list[str], value: Any, axis: str) -> Named:
     copy = part.model_copy()
     object.__setattr__(copy, "__pydantic_extra__", extra)
     return copy
+
+
+def _repeated(given: Range | Cases | list[Any]) -> list[Any]:
+    """A value of an axis that is there twice, if there is one."""
+    if isinstance(given, Cases):
+        return []
+    if isinstance(given, Range):
+        values = given.array()
+        return values[1:][np.diff(values) == 0][:1].tolist()
+    seen: set[Any] = set()
+    for value in given:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        word = value if number else json.dumps(value, sort_keys=True, default=str)
+        if word in seen:
+            return [value]
+        seen.add(word)
+    return []
+
+
+def flat(value: Any, name: str = "") -> dict[str, Any]:
+    """The leaves of nested tables by their dotted names.
+
+    >>> flat({"a": {"b": 1}, "c": [2]})
+    {'a.b': 1, 'c': [2]}
+    """
+    if not isinstance(value, dict) or not value:
+        return {name: value}
+    inner = (flat(each, f"{name}.{key}".strip(".")) for key, each in value.items())
+    return {k: v for part in inner for k, v in part.items()}

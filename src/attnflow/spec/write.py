@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from attnflow.attention import BACKENDS, Backend, Causal, Given, Mask
+from attnflow.checks import require_finite
 from attnflow.errors import InputError
-from attnflow.simulate import Method
+from attnflow.simulate import METHODS, Method
+from attnflow.spec.read import LARGEST, parse_spec
 from attnflow.systems import SYSTEMS, System
 from attnflow.weights.couplings import COUPLINGS
+
+ARGUMENTS = {
+    "h": "an angle",
+    "phi": "distance",
+    "W": "a vector",
+    "objective": "a point",
+    "sigma": "a number",
+}
+"""What the functions that a system may have are functions of; weights are functions of time."""
 
 
 def write_spec(
@@ -24,8 +38,10 @@ def write_spec(
 ) -> str:
     """The text of a spec with these weights, tokens and times, to the last digit.
 
-    A weight that is a function of time, or a mask or backend of one's own, is refused. The seed is
-    what noise is drawn from.
+    What a spec cannot hold is refused: a weight that is a function of time; an objective, a
+    potential, a coupling, a mask, a backend, a method or a system of one's own, whatever its name;
+    several starts at once. The text is read again, and refused if another run comes back. The seed
+    is what noise is drawn from.
 
     >>> import attnflow as af
     >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]))
@@ -41,7 +57,9 @@ def write_spec(
     values = [0.0, 1.0]
     <BLANKLINE>
     """
-    tokens = np.asarray(x0)
+    tokens, times = _start(x0), np.asarray(ts, dtype=float)
+    require_finite(tokens, "x0")
+    require_finite(times, "ts")
     parts = [f"title = {_text(title)}\n"] if title else []
     if seed is not None:
         parts.append(f"seed = {seed}\n")
@@ -49,11 +67,13 @@ def write_spec(
         parts.append('dtype = "float32"\n')
     parts.append(_table("system", _described(system)))
     parts.append(_table("start", {"tokens": tokens}))
-    parts.append(_table("times", {"values": np.asarray(ts, dtype=float)}))
+    parts.append(_table("times", {"values": times}))
     if method is not None:
         numbers = {k: v for k, v in vars(method).items() if v is not None}
-        parts.append(_table("method", {"name": type(method).__name__, **numbers}))
-    return "\n".join(parts)
+        parts.append(_table("method", {"name": _known(method, METHODS, "methods"), **numbers}))
+    text = "\n".join(parts)
+    _require_same(text, system, tokens, times, method)
+    return text
 
 
 def toml_of(fields: dict[str, Any]) -> str:
@@ -89,10 +109,27 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _start(x0: Any) -> np.ndarray:
+    """The tokens of one start."""
+    tokens = np.asarray(x0)
+    if tokens.ndim != 2:
+        raise InputError(
+            f"x0 must be one start of shape (n, d) for a spec, but its shape is {tokens.shape}: "
+            "write a spec for each start of a batch."
+        )
+    return tokens
+
+
+def _known(value: Any, table: Mapping[str, Any], what: str) -> str:
+    """The name of a value's class, if the name stands for this very class."""
+    name = type(value).__name__
+    if table.get(name) is not type(value):
+        raise InputError(f"{name} is not in the table of {what}, so no spec can name it.")
+    return name
+
+
 def _described(system: System) -> dict[str, Any]:
-    name = type(system).__name__
-    if name not in SYSTEMS:
-        raise InputError(f"{name} is not in the table of systems, so no spec can name it.")
+    name = _known(system, SYSTEMS, "systems")
     fields = {name: _parameter(name, value) for name, value in system.parameters().items()}
     return {"name": name, **fields}
 
@@ -104,9 +141,46 @@ def _parameter(name: str, value: Any) -> Any:
         if type(value) is coupling:
             return {"family": family, **vars(value)}
     if callable(value):
-        what = {"h": "an angle", "phi": "distance", "W": "a vector"}.get(name, "time")
+        what = ARGUMENTS.get(name, "time")
         raise InputError(f"{name} is a function of {what}, which a spec cannot hold.")
     return _called(name, value) if isinstance(value, (Mask, Backend)) else value
+
+
+def _require_same(
+    text: str, system: System, x0: np.ndarray, ts: np.ndarray, method: Method | None
+) -> None:
+    """Read a spec as others will, and refuse it where another run comes back."""
+    if len(text.encode()) > LARGEST:
+        raise InputError(f"the spec would be larger than {LARGEST >> 20} MiB, which is not read.")
+    try:
+        run = parse_spec(tomllib.loads(text)).build()
+    except (InputError, ValueError) as error:
+        raise InputError(f"a spec cannot hold this run, as it is not read again: {error}") from None
+    pairs: dict[str, Any] = {"x0": (x0, run.x0), "ts": (ts, run.ts), "method": (method, run.method)}
+    ours, theirs = system.parameters(), run.system.parameters()
+    pairs |= {name: (value, theirs.get(name)) for name, value in ours.items()}
+    pairs[type(system).__name__] = system, run.system
+    for name, (given, read) in pairs.items():
+        if not _same(given, read):
+            raise InputError(f"a spec cannot hold {name}, which would be read as {read!r:.80}.")
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values have equal numbers, whatever their precision, and the same functions.
+
+    The key that a system draws from is no part of it: a spec has a seed.
+    """
+    a, b = (jax.tree.map(_keyless, c) for c in (a, b))
+    form: Any = jax.tree.structure(a)
+    if form != jax.tree.structure(b):
+        return False
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(u is v or np.array_equal(u, v) for u, v in pairs)
+
+
+def _keyless(leaf: Any) -> Any:
+    drawn_from = jax.dtypes.issubdtype(getattr(leaf, "dtype", float), jax.dtypes.prng_key)
+    return None if drawn_from else leaf
 
 
 def _called(name: str, value: Mask | Backend) -> Any:

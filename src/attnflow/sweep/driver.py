@@ -149,6 +149,7 @@ def prepare(spec: SweepSpec, path: Path) -> Store:
     if differences := store.differences(spec):
         said = "; ".join(differences)
         raise InputError(f"{path} is the store of another sweep ({said}): choose another path.")
+    store.require_same_draws()
     return store
 
 

@@ -142,10 +142,6 @@ class Grid:
         """The values of the axes at a cell."""
         return {axis.name: axis.values[i] for axis, i in zip(self.axes, cell, strict=True)}
 
-    def index(self, cell: tuple[int, ...]) -> int:
-        """The number of a cell, which its random keys come from."""
-        return int(np.ravel_multi_index(cell, self.shape)) if self.shape else 0
-
     def tile(self, shape: tuple[int, ...]) -> int:
         """Runs of a compiled call whose states have this shape: a power of 2."""
         n, d = shape[-2:]

@@ -23,13 +23,15 @@ from attnflow.errors import InputError
 from attnflow.files import clear_unfinished, is_held, only_one, whole, write_whole
 from attnflow.records import read_json, read_record
 from attnflow.spec.read import parse_sweep
-from attnflow.spec.sweep import SweepSpec, path
+from attnflow.spec.sweep import RECORDS, SweepSpec, flat, path
 from attnflow.stores import compressor, consolidate, readable, require_plain, write_dataset
+from attnflow.sweep.draws import RULE
 from attnflow.sweep.grid import Axis, Block, Grid
 from attnflow.sweep.reduce import UNFINISHED, Variable, variables
 
-FORMAT = "attnflow-sweep-1"
-RECORDS = "blocks"
+FORMAT = "attnflow-sweep-2"
+EARLIER = ("attnflow-sweep-1",)
+"""Stores whose random numbers were drawn by another rule: they are read, but not gone on with."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Failure:
 class Store:
     """A store on disk, of one spec."""
 
-    def __init__(self, path: Path, spec: SweepSpec):
+    def __init__(self, path: Path, spec: SweepSpec, kind: str = FORMAT):
         self.path, self.spec, self.grid = path, spec, Grid.of(spec)
+        self.kind = kind
 
     @classmethod
     def open(cls, path: Path) -> Store:
@@ -56,14 +59,23 @@ class Store:
         described = read_json(path / "zarr.json")
         try:
             attributes = described["attributes"]
-            ours = attributes["format"] == FORMAT
+            kind = attributes["format"]
+            ours = kind in (FORMAT, *EARLIER)
             spec = parse_sweep(json.loads(attributes["spec"])) if ours else None
         except (ValueError, KeyError, TypeError, RecursionError):
             spec = None
         if spec is None:
             raise InputError(f"{path} is not the store of a sweep.")
         require_plain(path)
-        return cls(path, spec)
+        return cls(path, spec, kind)
+
+    def require_same_draws(self) -> None:
+        """Refuse a store that was begun by a version which drew other random numbers."""
+        if self.kind != FORMAT:
+            raise InputError(
+                f"{self.path} was begun by an earlier version of attnflow, which drew other random "
+                "numbers for a cell: it can be read, but to go on choose another path."
+            )
 
     def create(self, kept: list[Variable], attributes: dict[str, Any]) -> None:
         """An empty store; it appears when it is complete, unless there is one by then."""
@@ -85,7 +97,7 @@ class Store:
         for name, keep in self.spec.keep.items():
             if keep.quantiles:
                 coordinates[f"{name}_quantile"] = (f"{name}_quantile", keep.quantiles)
-        fixed = {"format": FORMAT, "spec": canonical(self.spec), **attributes}
+        fixed = {"format": FORMAT, "draws": RULE, "spec": canonical(self.spec), **attributes}
         data = xarray.Dataset(coords=coordinates, attrs=fixed)
         write_dataset(data, place)
         group = zarr.open_group(place, mode="r+")
@@ -235,18 +247,6 @@ class Store:
 def canonical(spec: SweepSpec) -> str:
     """A spec as text, the same for equal specs."""
     return json.dumps(spec.model_dump(mode="json"), sort_keys=False)
-
-
-def flat(value: Any, name: str = "") -> dict[str, Any]:
-    """The leaves of nested tables by their dotted names.
-
-    >>> flat({"a": {"b": 1}, "c": [2]})
-    {'a.b': 1, 'c': [2]}
-    """
-    if not isinstance(value, dict) or not value:
-        return {name: value}
-    inner = (flat(each, f"{name}.{key}".strip(".")) for key, each in value.items())
-    return {k: v for part in inner for k, v in part.items()}
 
 
 def labels(axis: Axis) -> np.ndarray:

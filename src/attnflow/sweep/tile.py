@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Key
+from jaxtyping import Array
 
 from attnflow.simulate import inputs
 from attnflow.simulate.solve import Problem
 from attnflow.spec.model import RunSpec
 from attnflow.spec.sweep import SweepSpec
 from attnflow.spec.system import key_for
+from attnflow.sweep.draws import Marks, run_keys
 from attnflow.sweep.grid import Block, Grid
 from attnflow.sweep.observables import bind
 from attnflow.systems import System
@@ -38,6 +38,7 @@ class Computer:
 
     def __init__(self, spec: SweepSpec):
         self.spec, self.grid = spec, Grid.of(spec)
+        self.marks = Marks(spec, self.grid)
         self.keep = {
             name: bind(name, kept.observable, kept.parameters()) for name, kept in spec.keep.items()
         }
@@ -48,7 +49,7 @@ class Computer:
         """Of every observable its values (*block, realisations, T, …), and which runs ended."""
         cells = block.cells()
         count = self.spec.realisations
-        numbers = np.array([self.grid.index(cell) for cell in cells])
+        marks = self.marks.of(cells)
         traced = np.array([self._traced(cell) for cell in cells], dtype=float)
         rows = np.repeat(np.arange(len(cells)), count)
         each = np.tile(np.arange(count), len(cells))
@@ -56,7 +57,7 @@ class Computer:
         parts = []
         for first in range(0, len(rows), size):
             take = np.arange(first, first + size) % len(rows)
-            keys = run_keys(self.spec.seed, numbers[rows[take]], each[take])
+            keys = run_keys(self.spec.seed, marks[rows[take]], each[take])
             parts.append(jax.tree.map(np.asarray, run(traced[rows[take]], keys)))
         kept, ended = jax.tree.map(lambda *a: np.concatenate(a)[: len(rows)], *parts)
         shape = (*block.shape, count)
@@ -103,16 +104,18 @@ class Computer:
     def _run(self, run: RunSpec, key: Array) -> tuple[dict[str, Array], Array]:
         """What is kept of a run, NaN after it failed, and whether it reached the last time."""
         system, x0 = self._draw(run, key)
-        method = inputs.check_method(run.build_method(), system)
+        x0 = system.space.admit(x0)
+        times = run.times.build()
+        method = inputs.check_method(run.build_method(), system, x0, times)
 
         def save(t: Any, x: Array) -> dict[str, Array]:
             return self._observe(t, x, system)
 
-        ts = jnp.asarray(run.times.build(), x0.dtype)
+        ts = jnp.asarray(times, x0.dtype)
         problem = Problem(system, method, ts, save)
         at = problem.advance(
-            problem.begin(system.space.admit(x0), None, None, key_for("noise", key)),
-            method.steps_limit(ts),
+            problem.begin(x0, None, None, key_for("noise", key)),
+            method.steps_limit(system, ts),
             diffrax.ForwardMode(),
             diffrax.NoProgressMeter(),
         )
@@ -129,14 +132,3 @@ class Computer:
 
     def _observe(self, t: Any, x: Any, system: System) -> dict[str, Array]:
         return {name: keep(t, x, system) for name, keep in self.keep.items()}
-
-
-@jax.jit
-@partial(jax.vmap, in_axes=(None, 0, 0))
-def run_keys(seed: Int[Array, ""], cell: Int[Array, ""], number: Int[Array, ""]) -> Key[Array, ""]:
-    """The key of a realisation of a cell, for arrays of them: from these three numbers alone.
-
-    >>> run_keys(0, np.array([7, 7]), np.array([0, 1])).shape
-    (2,)
-    """
-    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), cell), number)
