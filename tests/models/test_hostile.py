@@ -126,6 +126,14 @@ def _integers(found):
     found[QUERY] = np.ones((16, 16), np.int64)
 
 
+def _twice(found):
+    found[QUERY.removeprefix("bert.")] = np.zeros((16, 16), np.float32)
+
+
+def _old_and_new(found):
+    found["bert.embeddings.LayerNorm.gamma"] = np.zeros(16, np.float32)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -135,6 +143,8 @@ def _integers(found):
         (_nan, (QUERY, "1 NaN or infinite")),
         (_infinite, (QUERY, "256 NaN or infinite")),
         (_integers, (QUERY, "I64")),
+        (_twice, ("twice", f"as {QUERY}", f"as {QUERY.removeprefix('bert.')}")),
+        (_old_and_new, ("embeddings.LayerNorm.weight twice", "LayerNorm.gamma")),
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(change, said, folder):

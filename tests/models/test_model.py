@@ -124,6 +124,13 @@ def test_padding_is_seen_by_nobody(bert, llama):
         assert np.abs(seen[mask]).max() < 1e-13 < np.abs(seen[~mask]).max()
 
 
+def test_a_mask_of_zeros_and_ones_is_one_of_false_and_true(bert):
+    encoded = bert.encode(TEXTS)
+    whole = encoded._replace(mask=encoded.mask.astype(np.int64))
+    assert bert.encode(whole).mask.dtype == bool
+    assert (bert.states(whole) == bert.states(encoded)).all()
+
+
 def test_the_padding_token_is_one_of_the_vocabulary(bert):
     for given, used in ((3, 3), (None, 0), (-1, 0), (40, 0), ("x", 0)):
         other = dataclasses.replace(bert, config={"pad_token_id": given})
@@ -245,6 +252,11 @@ def test_the_way_to_the_papers_idealisation(llama):
         (lambda m: m.embed(numbers(-1)), "ids has the number"),
         (lambda m: m.embed(numbers(1, types=2)), "types has the number 2"),
         (lambda m: m.embed(numbers(1)._replace(mask=np.ones(3, bool))), "must have one shape"),
+        (lambda m: m.states(numbers(1)._replace(mask=np.array([1.0, 0.5]))), "but it has 0.5"),
+        (lambda m: m.states(numbers(1)._replace(mask=np.array([0, -10000]))), "it has -10000"),
+        (lambda m: m.states(numbers(1)._replace(mask=np.array([1, np.nan]))), "it has nan"),
+        (lambda m: m.states(numbers(1)._replace(mask=np.zeros(2, bool))), "padding alone"),
+        (lambda m: m.states(numbers(1)._replace(ids=np.array([2.0, 1.5]))), "whole numbers"),
     ],
 )
 def test_what_cannot_be_run_is_refused(call, said, bert, untyped):

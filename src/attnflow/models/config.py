@@ -44,13 +44,18 @@ class Config:
         return cls(path, read_json(path))
 
     def value(self, *names: str, default: Any = REQUIRED) -> Any:
-        """The field under the first of the names that is there and not null."""
-        for name in names:
-            if self.fields.get(name) is not None:
-                return self.fields[name]
-        if default is REQUIRED:
+        """The field under the one of the names that is there and not null."""
+        there = {name: self.fields[name] for name in names if self.fields.get(name) is not None}
+        if not there and default is REQUIRED:
             raise ModelError(f"{self.path} lacks the field {names[0]!r}.")
-        return default
+        first, *others = there.items() or [("", default)]
+        for name, value in others:
+            if value != first[1]:
+                raise ModelError(
+                    f"{self.path}: {first[0]} is {first[1]!r:.80} and {name} is {value!r:.80}, but "
+                    "they are two names of one field: give one of them."
+                )
+        return first[1]
 
     def count(self, *names: str, default: Any = REQUIRED, least: int = 1) -> int:
         """A whole number."""

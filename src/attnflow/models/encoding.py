@@ -19,12 +19,39 @@ TOKENIZER = "tokenizer.json"
 class Encoded(NamedTuple):
     """Tokens as numbers: of one text (n,), or of several (b, n) with padding at their ends.
 
-    `mask` is True for tokens and False for padding; `types` is the segment of each token.
+    `mask` is True (or 1) for tokens and False (or 0) for padding; `types` is the segment of each
+    token.
     """
 
     ids: Int[np.ndarray, "*b n"]
     mask: Bool[np.ndarray, "*b n"]
     types: Int[np.ndarray, "*b n"]
+
+
+def checked(given: Encoded) -> Encoded:
+    """The same with a mask of True and False; anything that is no token or no mask is refused.
+
+    >>> checked(Encoded(np.array([5, 0]), np.array([1, 0]), np.array([0, 0]))).mask.tolist()
+    [True, False]
+    """
+    ids, mask, types = (np.asarray(field) for field in given)
+    shapes = [array.shape for array in (ids, mask, types)]
+    if len(set(shapes)) > 1 or ids.ndim not in (1, 2) or not ids.size:
+        raise InputError(
+            "ids, mask and types must have one shape, (n,) or (b, n), but theirs are "
+            f"{', '.join(map(str, shapes))}."
+        )
+    for name, numbers in {"ids": ids, "types": types}.items():
+        if not np.issubdtype(numbers.dtype, np.integer):
+            raise InputError(f"{name} must be whole numbers, but their type is {numbers.dtype}.")
+    tokens = mask == 1
+    if odd := sorted({repr(value) for value in mask[~tokens & (mask != 0)].tolist()}):
+        raise InputError(
+            f"mask must be 1 for tokens and 0 for padding, but it has {', '.join(odd[:3])}."
+        )
+    if not tokens.any(axis=-1).all():
+        raise InputError("mask must leave each text a token, but it has a text of padding alone.")
+    return Encoded(ids, tokens, types)
 
 
 def read_tokenizer(folder: Path) -> Any:

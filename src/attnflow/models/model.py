@@ -14,7 +14,7 @@ from attnflow.checks import require_count, require_memory
 from attnflow.errors import InputError, ModelError
 from attnflow.models import running, variants
 from attnflow.models.embedding import Embedding
-from attnflow.models.encoding import TOKENIZER, Encoded, encode
+from attnflow.models.encoding import TOKENIZER, Encoded, checked, encode
 from attnflow.systems import PostNormTransformer, PreNormTransformer
 from attnflow.weights.norms import Norm
 
@@ -61,8 +61,9 @@ class Model:
                     "their numbers as Encoded(ids, mask, types)."
                 )
             texts = encode(self.tokenizer, texts, self.padding)
-        self._check(texts)
-        return texts
+        encoded = checked(texts)
+        self._check(encoded)
+        return encoded
 
     @property
     def padding(self) -> int:
@@ -144,12 +145,6 @@ class Model:
 
     def _check(self, encoded: Encoded) -> None:
         """Refuse tokens that the tables have no row for: an array would return another one."""
-        shapes = {np.shape(field) for field in encoded}
-        if len(shapes) > 1 or encoded.ids.ndim not in (1, 2) or not encoded.ids.size:
-            raise InputError(
-                "ids, mask and types must have one shape, (n,) or (b, n), but theirs are "
-                f"{', '.join(str(np.shape(field)) for field in encoded)}."
-            )
         n, longest = encoded.ids.shape[-1], self.embedding.longest
         if longest is not None and n > longest:
             raise InputError(

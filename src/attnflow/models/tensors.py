@@ -34,7 +34,8 @@ class Tensors:
         self._open: dict[str, Any] = {}
         self._where: dict[str, tuple[str, str]] = {}
         for file, names in _listed(folder, self._file):
-            self._where |= {_plain(name, prefix): (file, name) for name in names}
+            for name in names:
+                self._place(_plain(name, prefix), file, name)
         self._check_memory()
 
     def __contains__(self, name: str) -> bool:
@@ -67,6 +68,15 @@ class Tensors:
     def stack(self, names: Iterable[str], *shape: int) -> np.ndarray:
         """Tensors of one shape, on a leading axis."""
         return np.stack([self.read(name, *shape) for name in names])
+
+    def _place(self, plain: str, file: str, stored: str) -> None:
+        """Note where a tensor is; two that would be one are refused."""
+        if plain in self._where:
+            raise ModelError(
+                f"{self.folder} holds {plain} twice, as {self._where[plain][1]} and as {stored}: "
+                "keep the one that is meant."
+            )
+        self._where[plain] = file, stored
 
     def _find(self, name: str) -> tuple[str, str]:
         if name not in self._where:

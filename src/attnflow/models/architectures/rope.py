@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from attnflow.errors import ModelError
 from attnflow.models.config import Config
 from attnflow.weights import rotary_frequencies
 
@@ -14,12 +15,12 @@ KINDS = ("default", "linear", "llama3")
 
 def frequencies(config: Config, k: int) -> Float[Array, " p"]:
     """The k/2 frequencies of heads of k rows: plain, slowed down, or Llama 3's mixture of both."""
-    rope = config.table("rope_parameters", "rope_scaling")
+    rope = _described(config)
     theta = rope.number("rope_theta", default=config.value("rope_theta", default=THETA))
     omega = rotary_frequencies(k, theta)
     config.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be turned")
     rope.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be turned")
-    kind = rope.word("rope_type", "type", default="default")
+    kind = rope.word("rope_type", default=rope.value("type", default="default"))
     if kind == "default":
         return omega
     if kind == "linear":
@@ -28,6 +29,22 @@ def frequencies(config: Config, k: int) -> Float[Array, " p"]:
         return _slowed(rope, config, omega)
     rope.refuse("rope_type", f"one of {', '.join(KINDS)}", kind)
     return omega
+
+
+def _described(config: Config) -> Config:
+    """The table of rotary places: a `rope_scaling` that says something is before `rope_parameters`.
+
+    So it is in `transformers`, which takes nothing from the other table then.
+    """
+    older, newer = config.table("rope_scaling"), config.table("rope_parameters")
+    rope = older if older.fields else newer
+    for name, value in rope.fields.items():
+        if isinstance(value, dict):
+            raise ModelError(
+                f"{config.path}: rope_parameters has a table for {name}, but all layers must have "
+                "the same frequencies."
+            )
+    return rope
 
 
 def _slowed(rope: Config, config: Config, omega: Float[Array, " p"]) -> Float[Array, " p"]:
@@ -40,7 +57,17 @@ def _slowed(rope: Config, config: Config, omega: Float[Array, " p"]) -> Float[Ar
     low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
     if not low < high:
         rope.refuse("high_freq_factor", f"above low_freq_factor, {low:g},", high)
-    length = rope.count("original_max_position_embeddings")
-    turns = length * omega / (2 * jnp.pi)
+    turns = _first_length(rope, config) * omega / (2 * jnp.pi)
     fast = jnp.clip((turns - low) / (high - low), 0, 1)
     return fast * omega + (1 - fast) * omega / factor
+
+
+def _first_length(rope: Config, config: Config) -> int:
+    """The length of the texts trained on first: in `transformers` the config is before the table.
+
+    Where neither says it, it is the length of all texts.
+    """
+    name = "original_max_position_embeddings"
+    places = (place for place in (config, rope) if place.value(name, default=None) is not None)
+    said = next(places, None)
+    return config.count("max_position_embeddings") if said is None else said.count(name)
