@@ -63,6 +63,18 @@ def test_it_is_the_exponential_of_the_frozen_matrix(name):
         assert master.eigenvalues.min() > 0
 
 
+@pytest.mark.parametrize("V", [1.0, S, [[0.2, 1.0, 0.0], [-1.0, 0.2, 0.0], [0.0, 0.0, 0.5]]])
+def test_eigenvectors_that_are_nearly_dependent_cost_no_digits(V):
+    """At β = 3 weights of tokens differ by 1e12: six digits were lost."""
+    x = np.random.default_rng(1).normal(size=(16, 3))
+    V = V * EYE if np.ndim(V) == 0 else np.asarray(V)
+    master = MasterEquation(af.PureAttention(beta=3.0, V=V), x)
+    ts = np.array([0.3, 2.0])
+    theirs = frozen(x, [EYE], [EYE], [V], 3.0, ts)
+    assert np.abs(master.tokens(ts) - theirs).max() < 1e-13 * np.abs(theirs).max()
+    assert master.method == "expm"
+
+
 def test_eigenvalues_are_those_of_the_attention_matrix():
     master = MasterEquation(af.PureAttention(Q=Q, K=K), X0)
     P = reference.attention_matrix(X0, Q, K, 1.0)

@@ -103,6 +103,39 @@ def test_the_identity_contradicts_the_conjecture_as_printed() -> None:
 
 
 @pytest.mark.slow
+def test_weights_that_are_hardly_there_yet_are_not_at_rest() -> None:
+    """In a time of 25 nothing moves where the largest eigenvalue is 1e-6: that is no rest."""
+    x0 = initial.cube(16, 2, side=2.0, seed=0)
+    found = QUESTIONS["C4.2"].examine(trial_of(np.diag([1e-6, 5e-7]), x0))
+    assert (found.hit, found.seen) == (False, "still moving")
+
+
+@pytest.mark.parametrize("method", [late(), Coarsening(eps=1e-7, solver="tsit5")], ids=str)
+def test_a_tighter_trial_keeps_the_kind_of_its_method(method) -> None:
+    trial = Trial({}, af.SA(1.0), np.eye(2), np.array([0.0, 1.0]), method)
+    tighter = Question.tighter(Coin(), trial).method
+    assert type(tighter) is type(method)
+    assert tighter.solver == method.solver
+    for name in ("rtol", "atol", "eps"):
+        if hasattr(method, name):
+            assert float(getattr(tighter, name)) == pytest.approx(1e-3 * getattr(method, name))
+    kept = QUESTIONS["problem-1"].tighter(trial)
+    assert type(kept.method) is type(method)
+    with pytest.raises(InputError, match="no tolerance that could be tightened"):
+        Question.tighter(Coin(), replace(trial, method=af.Layers()))
+
+
+def test_no_candidate_outside_the_hypothesis_is_taken(monkeypatch) -> None:
+    """Every V that is drawn has a proven limit here: there is nothing to look at."""
+    from attnflow.theory.search import shapes
+
+    monkeypatch.setattr(shapes, "ATTEMPTS", 3)
+    monkeypatch.setattr(shapes, "value", lambda kind, d, key: -np.eye(d))
+    with pytest.raises(InputError, match="problem-5: none of 3 draws"):
+        QUESTIONS["problem-5"].draw(jax.random.key(0))
+
+
+@pytest.mark.slow
 def test_the_search_finds_it() -> None:
     record = search("C4.2-printed", runs=8)
     assert any(hit.about["V"] in ("identity", "paranormal") for hit in record.hits)

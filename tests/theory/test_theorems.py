@@ -14,7 +14,8 @@ from attnflow import initial
 from attnflow.simulate import Adaptive
 from attnflow.systems import SA, USA, PureAttention, RescaledAttention
 from attnflow.theory import triples
-from attnflow.theory.checks import CHECKS, Check, Draw, FlowCheck, Quantity, Trial, check
+from attnflow.theory.checks import CHECKS, Check, Draw, FlowCheck, Outcome, Quantity, Trial, check
+from attnflow.theory.checks.base import run
 
 
 class Hasty(SA):
@@ -72,6 +73,24 @@ def both_negated(trial: Trial) -> Trial:
     return replace(negated(trial), data=SA(1.0, V=-1.0))
 
 
+def unmasked(trial: Trial) -> Trial:
+    """Tokens that see all others."""
+    heads = trial.system.heads
+    return replace(trial, system=SA(trial.system.beta, Q=heads.Q, K=heads.K))
+
+
+def asymmetric(trial: Trial) -> Trial:
+    """A causal mask that stays where it is when tokens are permuted."""
+    system = SA(3.0, mask="causal")
+    return replace(trial, system=system, data=(*trial.data[:2], system))
+
+
+def flung(trial: Trial) -> Trial:
+    """A thousandfold repulsion, which the Lipschitz constant of V = I does not bound."""
+    system = USA(trial.system.beta, V=-1000.0)
+    return replace(trial, system=system, ts=np.linspace(0.0, 0.005, len(trial.ts)))
+
+
 def one_sided(trial: Trial) -> Trial:
     """Tokens that are not uniform."""
     return replace(trial, x0=trial.x0 + 0.5)
@@ -92,7 +111,7 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
     "T5.1": with_system(lambda s: Deaf(s.heads.Q, s.heads.K, s.heads.V)),
     "C4.2": double_leading,
     "R4": negated,
-    "P3.4": lambda trial: replace(trial, x0=3.0 * trial.x0),
+    "P3.4": lambda trial: replace(trial, data=[3.0 * x for x in trial.data]),
     "3.6": with_system(lambda system: Hasty(system.beta)),
     "R3.8": with_system(lambda system: Hasty(system.beta, Q=system.heads.Q, V=system.heads.V)),
     "T4.1p": negated,
@@ -106,7 +125,10 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
     "T6.9": with_system(lambda system: SA(3.0)),
     "6.12": with_system(lambda system: SA(system.beta + 0.5)),
     "D.4": torn,
-    "R2.2": with_system(lambda system: SA(3.0, mask="causal")),
+    "R2.2": asymmetric,
+    "R3.3": flung,
+    "T9.2": negated,
+    "CAUSAL": unmasked,
     "Gin": symmetric,
 }
 
@@ -172,6 +194,47 @@ def test_rows_that_are_boolean_at_once_have_no_rate() -> None:
     assert not rows.holds
 
 
+GOOD, BAD = (Quantity("size", value, "≤", 1.0) for value in (0.5, 2.0))
+SOLVED, UNSOLVED = (replace(quantity, part="equation") for quantity in (GOOD, BAD))
+OPEN = Draw({}, (), "still moving")
+
+
+@pytest.mark.parametrize(
+    ("draws", "verdict", "said"),
+    [
+        ([Draw({}, (GOOD, SOLVED))], "holds", "holds"),
+        ([Draw({}, (GOOD, UNSOLVED))], "fails", "fails (the equation, not the theorem)"),
+        ([Draw({}, (BAD, SOLVED))], "fails", "fails (the theorem)"),
+        ([Draw({}, (BAD, UNSOLVED))], "fails", "fails (the equation and the theorem)"),
+        ([Draw({}, (UNSOLVED,), "stopped")], "fails", "fails (the equation, not the theorem)"),
+        ([Draw({}, (SOLVED,))], "fails", "fails"),
+        ([Draw({}, (GOOD,)), OPEN], "unresolved", "unresolved"),
+        ([Draw({}, (GOOD,))] * 3 + [OPEN], "holds", "holds"),
+        ([Draw({}, (replace(GOOD, vacuous=True),))], "holds", "holds (vacuous bound)"),
+    ],
+)
+def test_the_verdict_says_what_failed(draws, verdict, said) -> None:
+    outcome = Outcome(CHECKS["T6.8"], tuple(draws), 0, 0.0)
+    assert (outcome.verdict, outcome.said) == (verdict, said)
+    assert outcome.wrong == (verdict != "holds")
+
+
+def test_a_conjecture_may_fail_but_not_its_runs() -> None:
+    seen, wrong = (
+        Outcome(CHECKS["C4.2"], (Draw({}, (quantity,)),), 0, 0.0) for quantity in (BAD, UNSOLVED)
+    )
+    assert (seen.said, seen.wrong) == ("contradicted", False)
+    assert (wrong.said, wrong.wrong) == ("fails (the equation, not the theorem)", True)
+
+
+def test_a_run_that_does_not_solve_its_equation_fails() -> None:
+    x0 = initial.sphere(6, 3, seed=0, batch=(2,))
+    ts = np.linspace(0.0, 2.0, 3)
+    for system, solves in ((SA(2.0), True), (Hasty(2.0), False)):
+        [quantity] = run(Trial({}, system, x0, ts)).equation
+        assert quantity.holds == solves
+
+
 def test_every_check_has_a_twin() -> None:
     assert set(TWINS) == set(CHECKS)
 
@@ -189,5 +252,6 @@ def test_it_holds(id: str) -> None:
 def test_its_twin_fails(id: str) -> None:
     row, trial = first_trial(id)
     broken = TWINS[id](trial)
-    verdicts = [draw.verdict for draw in row.draws(broken)]
-    assert "fails" in verdicts, verdicts
+    draws = row.draws(broken)
+    missed = [quantity for draw in draws for quantity in draw.missed]
+    assert any(quantity.part == "theorem" for quantity in missed), draws

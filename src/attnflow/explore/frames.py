@@ -84,6 +84,7 @@ def _ended(error: IncompleteRun) -> str:
 
 def look_at(trajectory: Trajectory, tell: Tell) -> Frames:
     """The frames of a single run. `tell` is asked between the steps whether they are wanted."""
+    whole, trajectory = trajectory, trajectory.with_digits
     report = summarise(trajectory)
     tell(1.0)
     xs = np.asarray(trajectory.positions, float)
@@ -98,7 +99,7 @@ def look_at(trajectory: Trajectory, tell: Tell) -> Frames:
     tell(1.0)
     overlaps = np.asarray(_overlaps(xs)) if round_ and xs.shape[1] > 1 else None
     tell(1.0)
-    limit = _limit(trajectory)
+    limit = _limit(whole)
     return Frames(trajectory, report, stage, seen, labels, overlaps, attention, top, rows, *limit)
 
 
@@ -120,16 +121,16 @@ def to_page(frames: Frames) -> dict[str, Any]:
 def _limit(trajectory: Trajectory) -> tuple[str, observe.Hull | None, Levels | None]:
     """What is proven of the limit of rescaled attention with one head, and what formed of it."""
     system = trajectory.system
-    if not isinstance(system, RescaledAttention) or system.heads.count is not None:
+    if not isinstance(system, RescaledAttention) or system.heads.count is not None or system.mask:
         return "", None, None
     proven = limit_geometry(system.heads.Q, system.heads.K, system.heads.V)
     by = f" ({proven.theorem})" if proven.theorem else ""
     said = f"Predicted limit: {proven.kind}{by}. Formed: {measured_geometry(trajectory).kind}."
-    z = np.asarray(trajectory.final, float)
-    if proven.kind == "polytope" and z.shape[1] <= 3:
-        return said, observe.hull(z, NEAR), None
-    if proven.functional is not None and z.shape[1] <= 3:
-        along = (z @ proven.functional)[:, None]
+    d = trajectory.final.shape[-1]
+    if proven.kind == "polytope" and d <= 3:
+        return said, observe.hull(np.asarray(trajectory.final, float), NEAR), None
+    if proven.functional is not None and d <= 3:
+        along = np.asarray(trajectory.along(proven.functional[None]))[-1]
         centers = observe.clusters(along, NEAR * float(np.abs(along).max())).centers[:, 0]
         return said, None, Levels(proven.functional, centers)
     return said, None, None
@@ -158,21 +159,19 @@ def _attention(trajectory: Trajectory, rows: np.ndarray) -> tuple[np.ndarray | N
     system = attending(trajectory)
     if system is None or trajectory.final.shape[0] > ATTENDED:
         return None, 1.0
-    found = np.asarray(_weights(system, trajectory.ts, trajectory.xs, jnp.asarray(rows)))
+    found = np.asarray(_weights(system, trajectory, jnp.asarray(rows)))
     top = float(found.max()) or 1.0
     return np.round(255 * found / top).astype(np.uint8), top
 
 
 @eqx.filter_jit
 def _weights(
-    system: AttentionSystem,
-    ts: Float[Array, " T"],
-    xs: Float[Array, "T n d"],
-    rows: Int[Array, " m"],
+    system: AttentionSystem, trajectory: Trajectory, rows: Int[Array, " m"]
 ) -> Float[Array, "T m m"]:
-    def one(at: tuple[Array, Array]) -> Array:
-        t, x = at
-        A = observe.attention(system, x, t)
+    weights = system.attention if trajectory.inner is None else system.attention_inside
+
+    def one(t: Array, state: Array) -> Array:
+        A = weights(t, state)
         return A.reshape(-1, *A.shape[-2:]).mean(axis=0)[rows][:, rows]
 
-    return jax.lax.map(one, (ts, xs))
+    return trajectory.each(one)

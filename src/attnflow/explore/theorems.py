@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
+import numpy as np
 from dash import Dash, Input, Output, State, html, no_update
 from pydantic import Field as Bounded
 
@@ -130,8 +131,13 @@ def _example(row: Check, seed: int, tell: Tell) -> Frames | None:
     if trial.system is None or trial.x0 is None or trial.ts is None:
         return None
     x0 = trial.x0.reshape(-1, *trial.x0.shape[-2:])[0]
+    masses = trial.masses
+    if masses is not None:
+        masses = np.broadcast_to(masses, trial.x0.shape[:-1]).reshape(-1, len(x0))[0]
     try:
-        run = simulate(trial.system, x0, trial.ts, method=trial.method, progress=tell)
+        run = simulate(
+            trial.system, x0, trial.ts, method=trial.method, masses=masses, progress=tell
+        )
         return look_at(run, tell)
     except (IncompleteRun, InputError):
         return None
@@ -157,6 +163,8 @@ def _stated(row: Check) -> Any:
 def _verdict(outcome: Outcome) -> str:
     counts = outcome.counts
     said = {"holds": "It holds", "fails": "It fails", "unresolved": "Nothing can be concluded"}
+    if outcome.failed == ("equation",):
+        said["fails"] = "The run does not solve its equation"
     draws = ", ".join(f"{counts[v]} {v}" for v in ("holds", "fails", "unresolved") if counts[v])
     return f"{said[outcome.verdict]}. Draws: {draws}."
 
@@ -169,7 +177,7 @@ def _table(outcome: Outcome) -> Any:
                 html.Td(q.name),
                 html.Td(f"{q.value:.4g}"),
                 html.Td(f"{q.sense} {q.bound:.4g}"),
-                html.Td("within" if q.holds else "beyond"),
+                html.Td("vacuous" if q.vacuous else "within" if q.holds else "beyond"),
             ]
         )
         for q in outcome.worst

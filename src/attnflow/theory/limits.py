@@ -87,21 +87,32 @@ def still_moving(ys: Float[np.ndarray, "T n m"], tol: float) -> str | None:
     return None
 
 
-def growing_points(V: Any, zs: Float[np.ndarray, "T n d"]) -> tuple[int, float]:
+def growing_coordinates(V: Any, d: int) -> Float[np.ndarray, "m d"]:
+    """Coordinates along the eigenvalues of V with positive real part.
+
+    >>> print(growing_coordinates(np.diag([1.0, -0.5]), 2))
+    [[1. 0.]]
+    """
+    V = np.asarray(1.0 if V is None else V)
+    return invariant_subspace(V if V.ndim else V * np.eye(d), lambda value: value.real > 0)[1]
+
+
+def growing_points(V: Any, zs: Float[np.ndarray, "T n d"] | Trajectory) -> tuple[int, float]:
     """At how many points the growing coordinates are at the end, and how far they `moved`.
 
     Growing are those along eigenvalues of V with positive real part. Points within 1e-2 of the
-    `size` are one. Where nothing grows there is one point, and the subspace is all of R^d.
+    `size` are one. Where nothing grows there is one point, and the subspace is all of R^d. Pass the
+    trajectory rather than its states, which may have lost these coordinates.
 
     >>> growing_points(np.diag([1.0, -1.0]), np.array([[[1.0, 0.0], [1.0, 5.0], [-1.0, 0.0]]] * 2))
     (2, 0.0)
     """
-    V = np.asarray(1.0 if V is None else V)
-    V = V if V.ndim else V * np.eye(zs.shape[-1])
-    _, coordinates = invariant_subspace(V, lambda value: value.real > 0)
+    d = (zs.final if isinstance(zs, Trajectory) else zs).shape[-1]
+    coordinates = growing_coordinates(V, d)
     if not len(coordinates):
         return 1, 0.0
-    ys = zs @ coordinates.T
+    along = zs.along(coordinates) if isinstance(zs, Trajectory) else zs @ coordinates.T
+    ys = np.asarray(along)
     return clusters(ys[-1], 1e-2 * size(ys)).count, moved(ys)
 
 
@@ -142,6 +153,8 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
     V = _value(system)
     d = trajectory.final.shape[-1]
     span = float(trajectory.ts[-1] - trajectory.ts[0])
+    if not span:
+        raise InputError("trajectory must have two save times at least: it never left its start.")
     growth, radius = _growth(V)
     if growth <= 0:
         return _towards_origin(trajectory, d, tol)
@@ -150,7 +163,7 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
             "V has an eigenvalue with positive real part: tokens of PureAttention run away, so "
             "look at the limit through RescaledAttention."
         )
-    ys = np.asarray(trajectory.xs) @ leading_coordinates(V, d, 1 / (span * radius)).T
+    ys = np.asarray(trajectory.along(leading_coordinates(V, d, 1 / (span * radius))))
     residual = float(boundary_distance(ys).max())
     m = ys.shape[-1]
     points = clusters(ys[-1], SAME_POINT * size(ys)).count
@@ -176,7 +189,9 @@ def _towards_origin(trajectory: Trajectory, d: int, tol: float | int) -> Measure
     system, ts = trajectory.system, np.asarray(trajectory.ts)
     first, last = trajectory.xs[0], trajectory.final
     if isinstance(system, RescaledAttention):
-        first, last = (system.to_x(t, z) for t, z in ((ts[0], first), (ts[-1], last)))
+        first = system.to_x(ts[0], first)
+        inner = trajectory.inner_final
+        last = system.to_x(ts[-1], last) if inner is None else system.to_x_inside(ts[-1], inner)
     sizes = [float(np.linalg.norm(np.asarray(x), axis=-1).max()) for x in (first, last)]
     residual = sizes[1] / sizes[0] if sizes[0] > 0 else 0.0
     kind: Kind = "origin" if residual <= tol else "unsettled"

@@ -44,19 +44,25 @@ def polytope(d: int, key: AnyKey) -> Triple:
     return Triple(Q, K, None)
 
 
-def hyperplanes(d: int, key: AnyKey, growing: int | None = None) -> Triple:
+def hyperplanes(
+    d: int, key: AnyKey, growing: int | None = None, *, rotating: bool = False
+) -> Triple:
     """A good triple (T4.1): λ₁ = 1 is simple and leads, and <Qφ₁, Kφ₁> > 0.
 
     The other eigenvalues are real and uniform in [−0.6, 0.6], or `growing` − 1 of them lie in
-    [0.3, 0.6] and the rest in [−0.5, −0.1].
+    [0.3, 0.6] and the rest in [−0.5, −0.1]. If `rotating`, which needs d ≥ 3, the first two of
+    them are a conjugate pair of modulus 0.6 instead, at a random angle.
     """
     values, basis, queries, keys = jax.random.split(key, 4)
     u = np.asarray(jax.random.uniform(values, (d - 1,)))
     if growing is None:
-        others = GAP * (2 * u - 1)
+        others = GAP * (2 * u - 1) + 0j
+        if rotating:
+            pair = GAP * np.exp(1j * np.pi * (0.1 + 0.8 * u[0]))
+            others[:2] = pair, pair.conj()
     else:
         others = np.where(np.arange(d - 1) < growing - 1, 0.3 + 0.3 * u, -0.1 - 0.4 * u)
-    V = weights.spectrum([1.0, *others], symmetric=False, condition=3.0, key=basis)
+    V = weights.spectrum([1.0, *others.tolist()], symmetric=False, condition=3.0, key=basis)
     phi = np.linalg.eig(np.asarray(V))
     phi_1 = np.real(phi.eigenvectors[:, np.argmax(phi.eigenvalues.real)])
     Q, K = (np.asarray(weights.ginibre(d, key=k)) / np.sqrt(d) for k in (queries, keys))

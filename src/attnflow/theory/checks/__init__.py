@@ -9,6 +9,7 @@ from attnflow.randomness import as_key
 from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
 from attnflow.theory.checks.consensus import (
     AnyBeta,
+    CausalCollapse,
     Hemisphere,
     LargeBeta,
     NearlyUniform,
@@ -23,6 +24,7 @@ from attnflow.theory.checks.hyperplanes import (
     PolytopeTimesSubspace,
 )
 from attnflow.theory.checks.layers import DiscreteLayers
+from attnflow.theory.checks.measures import Dobrushin, SharpMinima
 from attnflow.theory.checks.orthogonal import (
     CommonCosine,
     Concentration,
@@ -61,6 +63,7 @@ CHECKS: dict[str, Check] = {
         PolytopeTimesSubspace(),
         Codimension(),
         DiscreteLayers(),
+        Dobrushin(),
         EnergyExtremes(),
         EnergyGrowth(),
         GradientFlow(),
@@ -75,7 +78,9 @@ CHECKS: dict[str, Check] = {
         Concentration(),
         Transition(),
         LipschitzFlow(),
+        SharpMinima(),
         Symmetries(),
+        CausalCollapse(),
         Ginibre(),
     )
 }

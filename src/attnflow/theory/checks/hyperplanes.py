@@ -6,16 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from attnflow import initial, weights
-from attnflow.observe import eigenbasis
+from attnflow.observe import dual_coordinates, eigenbasis
+from attnflow.simulate import Trajectory
 from attnflow.systems import RescaledAttention
 from attnflow.theory import triples
 from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial, keys
+from attnflow.theory.checks.equations import weights_of
 from attnflow.theory.limits import (
     boundary_distance,
+    growing_coordinates,
     growing_points,
     late,
     leading_coordinates,
@@ -44,20 +48,23 @@ class Hyperplanes(FlowCheck):
     sizes = ((24, 2), (24, 3), (24, 5))
 
     def trials(self, seed: int) -> Iterator[Trial]:
-        """A good triple and a start in the cube [−1, 1]^d for each trial."""
+        """A good triple, every other one with complex λ₂, and a start in the cube [−1, 1]^d."""
         for n, d in self.sizes:
             for k in range(4):
                 draw, tokens = keys(seed, k)
-                about = {"n": n, "d": d, "seed": seed, "draw": k}
-                system = RescaledAttention(*triples.hyperplanes(d, draw))
+                rotating = d > 2 and k % 2 == 1
+                about = {"n": n, "d": d, "complex λ₂": rotating, "seed": seed, "draw": k}
+                system = RescaledAttention(*triples.hyperplanes(d, draw, rotating=rotating))
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 yield Trial(about, system, x0, self.ts, late())
 
+    def states(self, trajectory: Trajectory) -> np.ndarray:
+        """The leading coordinates φ₁*(z)."""
+        return np.asarray(dual_coordinates(trajectory).real[..., :1])
+
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """How far the leading coordinates are from {a, 0, b}."""
-        basis = eigenbasis(np.asarray(system.heads.V))
-        along = np.real(xs @ basis.dual[0])[..., None]
-        return settled("distance of φ₁*(z) to {a, 0, b}", along)
+        return settled("distance of φ₁*(z) to {a, 0, b}", xs)
 
 
 class DualCoordinates(FlowCheck):
@@ -65,28 +72,46 @@ class DualCoordinates(FlowCheck):
 
     id = "L-dual"
     source = "[E] slides"
-    hypothesis = "RescaledAttention, any Q, K; λ_k ≥ 0 an eigenvalue of V"
+    hypothesis = (
+        "RescaledAttention, any Q, K; λ_k ≥ 0 an eigenvalue of V; heads V_h = w_h V and masses too"
+    )
     conclusion = "min_j φ_k*(z_j) is non-decreasing, max_j φ_k*(z_j) non-increasing"
     settings = "λ₁t ≤ 6; steps back of 1e-7 of the first range are rounding"
 
     def trials(self, seed: int) -> Iterator[Trial]:
-        """V with eigenvalue 0 and others in [0, 1), in a random basis; Ginibre Q and K."""
-        for n, d in ((24, 2), (24, 3)):
+        """V with eigenvalue 0 and others in [0, 1), in a random basis; Ginibre Q and K.
+
+        In R² one head; in R³ two of them, which share V as 3 to 7, and tokens with masses.
+        """
+        n = 24
+        for d, heads in ((2, None), (3, 2)):
             for k in range(3):
                 draw, tokens = keys(seed, k)
                 values, V_key, Q_key, K_key = jax.random.split(draw, 4)
                 positive = np.asarray(jax.random.uniform(values, (d - 1,)))
                 V = weights.spectrum([*positive, 0.0], symmetric=False, key=V_key)
-                Q, K = (weights.ginibre(d, scale=d**-0.5, key=key) for key in (Q_key, K_key))
+                Q, K = (
+                    weights.ginibre(d, heads=heads, scale=d**-0.5, key=key)
+                    for key in (Q_key, K_key)
+                )
+                masses = None
+                if heads:
+                    V = jnp.multiply.outer(jnp.array([0.3, 0.7]), V)
+                    masses = np.linspace(0.2, 3.0, n)
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
-                about = {"n": n, "d": d, "seed": seed, "draw": k}
-                yield Trial(about, RescaledAttention(Q, K, V), x0, np.linspace(0.0, 6.0, SAVES))
+                about = {"n": n, "d": d, "heads": heads or 1, "seed": seed, "draw": k}
+                ts = np.linspace(0.0, 6.0, SAVES)
+                yield Trial(about, RescaledAttention(Q, K, V), x0, ts, masses=masses)
+
+    def states(self, trajectory: Trajectory) -> np.ndarray:
+        """The coordinates φ_k*(z)."""
+        return np.asarray(dual_coordinates(trajectory).real)
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity]:
         """The largest step back of a minimum or a maximum."""
-        basis = eigenbasis(np.asarray(system.heads.V))
-        growing = (np.abs(basis.values.imag) < 1e-12) & (basis.values.real >= -1e-12)
-        along = np.real(xs @ basis.dual.T)[..., growing]
+        V = sum(V for _, _, V in weights_of(system, xs.shape[-1]))
+        values = eigenbasis(V).values
+        along = xs[..., (np.abs(values.imag) < 1e-12) & (values.real >= -1e-12)]
         low, high = along.min(axis=1), along.max(axis=1)
         back = np.maximum(-np.diff(low, axis=0), np.diff(high, axis=0)) / (high[0] - low[0])
         return [Quantity("largest step back of a min or max", back.max(), "≤", 1e-7)]
@@ -112,10 +137,14 @@ class PolytopeTimesSubspace(FlowCheck):
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 yield Trial(about, system, x0, self.ts, late())
 
+    def states(self, trajectory: Trajectory) -> np.ndarray:
+        """The parts in F."""
+        V = trajectory.running.heads.V  # type: ignore[attr-defined]
+        return np.asarray(trajectory.along(leading_coordinates(V, trajectory.final.shape[-1])))
+
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """How far the parts in F are from ∂K ∪ {0}."""
-        along = xs @ leading_coordinates(system.heads.V, xs.shape[-1]).T
-        return settled("distance to (∂K ∪ {0}) × G", along)
+        return settled("distance to (∂K ∪ {0}) × G", xs)
 
 
 class Codimension(FlowCheck):
@@ -137,11 +166,16 @@ class Codimension(FlowCheck):
                 system = RescaledAttention(*triples.hyperplanes(d, draw, growing))
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 about = {"n": n, "d": d, "k": growing, "seed": seed, "draw": k}
-                yield Trial(about, system, x0, self.ts, late())
+                yield Trial(about, system, x0, self.ts, late(), window=5 / 3)
+
+    def states(self, trajectory: Trajectory) -> np.ndarray:
+        """The coordinates along eigenvalues with positive real part."""
+        V = trajectory.running.heads.V  # type: ignore[attr-defined]
+        return np.asarray(trajectory.along(growing_coordinates(V, trajectory.final.shape[-1])))
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """The number of distinct points that the growing coordinates settled at."""
-        points, moved = growing_points(system.heads.V, xs)
+        points, moved = growing_points(None, xs)
         if points > 3 and moved > 1e-3:
             return f"{points} points, still moving by {moved:.1g} between the last two saves"
         return [Quantity("parallel subspaces", points, "≤", 3)]

@@ -7,7 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
-from attnflow.theory.checks.base import Check, Draw, Quantity, Trial
+from attnflow import initial, weights
+from attnflow.theory.checks.base import Check, Draw, Quantity, Trial, keys
 from attnflow.theory.wendel import wendel
 
 GINIBRE_SHARE = 0.14
@@ -27,8 +28,8 @@ class Wendel(Check):
     def trials(self, seed: int) -> Iterator[Trial]:
         """Uniform tokens (count, n, d)."""
         for n, d in ((4, 2), (8, 2), (6, 3), (7, 4)):
-            draw = np.random.default_rng([seed, n, d]).normal(size=(self.count, n, d))
-            yield Trial({"n": n, "d": d, "seed": seed}, x0=draw)
+            draw = initial.sphere(n, d, key=keys(seed, n)[1], batch=(self.count,))
+            yield Trial({"n": n, "d": d, "seed": seed}, x0=np.asarray(draw))
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The fraction in a hemisphere, against Wendel's."""
@@ -70,8 +71,8 @@ class Ginibre(Check):
 
     def trials(self, seed: int) -> Iterator[Trial]:
         """Matrices with Gaussian entries."""
-        draw = np.random.default_rng(seed % 2**64).normal(size=(self.count, 128, 128))
-        yield Trial({"d": 128, "draws": self.count, "seed": seed}, data=draw)
+        draw = weights.ginibre(128, heads=self.count, key=keys(seed, 0)[0])
+        yield Trial({"d": 128, "draws": self.count, "seed": seed}, data=np.asarray(draw))
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The share of matrices whose eigenvalue of largest modulus is real and positive."""

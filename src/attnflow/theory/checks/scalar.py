@@ -12,6 +12,7 @@ from attnflow import initial
 from attnflow.observe import attention, doubly_exponential_rate, rank
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import FIT, FlowCheck, Quantity, Trial, keys, unfitted
+from attnflow.theory.checks.equations import plain_weights, weights_of
 
 SETTLED = 1e-6
 """A row within this distance of a unit row is that row."""
@@ -40,9 +41,13 @@ class Leaders(FlowCheck):
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """Unsettled rows, the rank, and the rate at which the slowest settled row settles."""
-        away = np.array([rows_away(system, t, z) for t, z in zip(ts, xs, strict=True)])
+        [(Q, K, V)] = weights_of(system, 1)
+        beta = float(system.beta)
+        Ps = [plain_weights(np.exp(t * V) * z, Q, K, beta) for t, z in zip(ts, xs, strict=True)]
+        away = np.array([rows_away(P, z) for P, z in zip(Ps, xs, strict=True)])
         settled = away[-1] <= SETTLED
-        P = np.asarray(attention(system, xs[-1], ts[-1]))
+        P = Ps[-1]
+        off = np.abs(np.asarray(attention(system, xs[-1], ts[-1])) - P).max()
         slowest = away[:, settled].max(axis=1) if settled.any() else away.min(axis=1)
         window = (slowest < 1e-2) & (slowest > 1e-300)
         quantities = [
@@ -50,20 +55,21 @@ class Leaders(FlowCheck):
             Quantity(
                 "rank of the settled rows", int(rank(P[settled])) if settled.any() else 0, "≤", 2
             ),
+            Quantity("P off observe.attention", off, "≤", 1e-6, "equation"),
         ]
         if window.sum() < FIT:
             return unfitted(quantities, int(window.sum()))
         fit = doubly_exponential_rate(ts[window], slowest[window])
-        growth = float(system.total)
-        return [*quantities, Quantity("doubly exponential rate / V", fit.rate / growth, "≥", 0.5)]
+        rate = fit.rate / V.item()
+        return [*quantities, Quantity("doubly exponential rate / V", rate, "≥", 0.5)]
 
 
-def rows_away(system: RescaledAttention, t: float, z: np.ndarray) -> np.ndarray:
-    """The weight of each row that is on neither end, or on the end it gives less to.
+def rows_away(P: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The weight of each row of P that is on neither end, or on the end it gives less to.
 
     A sum of small weights and no difference 1 − P_ij, which would lose them.
     """
-    P = np.array(attention(system, z, t))
+    P = P.copy()
     ends = [int(np.argmin(z[:, 0])), int(np.argmax(z[:, 0]))]
     chosen = np.where(P[:, ends[0]] > P[:, ends[1]], ends[0], ends[1])
     P[np.arange(len(P)), chosen] = 0.0

@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from attnflow.errors import IncompleteRun
-from attnflow.simulate import Adaptive
+from attnflow.errors import IncompleteRun, InputError
 from attnflow.theory.checks.base import Trial
 
 TIGHTER = 1e-3
 """A hit is run again with tolerances this much smaller."""
+
+TOLERANCES = ("rtol", "atol", "eps")
+"""The tolerances that methods have."""
 
 LONGER = 1.6
 """… and for this much longer."""
@@ -31,6 +33,10 @@ class Finding:
     hit: bool = False
     sentence: str = ""
     trial: Trial | None = None
+
+
+ATTEMPTS = 1000
+"""Draws among which one must meet a question's hypothesis."""
 
 
 class Question(abc.ABC):
@@ -52,11 +58,19 @@ class Question(abc.ABC):
         """Run a candidate and say what it showed."""
 
     def tighter(self, trial: Trial) -> Trial:
-        """The same candidate at a tighter tolerance and for longer, to confirm a hit."""
+        """The same candidate at a tighter tolerance and for longer, to confirm a hit.
+
+        The method stays of its kind: all its tolerances (rtol, atol, eps) become smaller.
+        """
         method = trial.method
-        if isinstance(method, Adaptive):
-            rtol, atol = (TIGHTER * float(tol) for tol in (method.rtol, method.atol))
-            method = Adaptive(rtol=rtol, atol=atol, max_steps=4 * method.max_steps)
+        named = [name for name in TOLERANCES if hasattr(method, name)]
+        if not named:
+            raise InputError(
+                f"method {method!r} has no tolerance that could be tightened: a question that runs "
+                f"it needs a `tighter` of its own, and {self.id} has none."
+            )
+        smaller = {name: TIGHTER * float(getattr(method, name)) for name in named}
+        method = replace(method, **smaller, max_steps=4 * method.max_steps)
         return replace(trial, ts=LONGER * np.asarray(trial.ts), method=method)
 
     def examine(self, trial: Trial) -> Finding:

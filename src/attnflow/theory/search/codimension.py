@@ -20,14 +20,46 @@ PATIENCE = 20_000
 """Steps after which a candidate is given up."""
 
 
-class GoodTriples(Question):
+class Codimension(Question):
+    """C4.2: how the candidates are looked at, wherever they come from."""
+
+    statement = (
+        "with k growing eigenvalues tokens settle on at most 3 parallel subspaces of codimension k"
+    )
+
+    def look(self, trial: Trial) -> Finding:
+        """Count the points that the growing coordinates settled at.
+
+        They are at rest if they move by less than 1e-3 of their size in a time 1/λ, λ being the
+        slowest growth. Between the last two saves there may be far less than that.
+        """
+        run = trial.run()
+        V = trial.system.heads.V
+        points, moved = growing_points(V, run)
+        elapsed = slowest_growth(V) * float(run.ts[-1] - run.ts[-2])
+        moved /= min(1.0, elapsed)
+        if points > 3 and moved > 1e-3:
+            return Finding("still moving")
+        at = f"at t = {float(run.ts[-1]):g}, at rest to {moved:.0e}"
+        several = f"subspace{'s' * (points != 1)}"
+        return Finding(f"{points} {several}", points > 3, f"{points} parallel {several} {at}")
+
+
+def slowest_growth(V: Any) -> float:
+    """The smallest positive real part of an eigenvalue of V, and infinity where there is none.
+
+    >>> slowest_growth(np.diag([1.0, 0.25, -2.0])), slowest_growth(None)
+    (0.25, 1.0)
+    """
+    growth = np.linalg.eigvals(np.atleast_2d(1.0 if V is None else np.asarray(V))).real
+    return float(np.min(growth, where=growth > 0, initial=np.inf))
+
+
+class GoodTriples(Codimension):
     """C4.2 where it is believed: the leading eigenvalue is simple."""
 
     id = "C4.2"
     source = "[E] Conjecture 4.2, for good triples"
-    statement = (
-        "with k growing eigenvalues tokens settle on at most 3 parallel subspaces of codimension k"
-    )
     looks_for = "a good triple whose tokens come to rest on more than 3"
     sizes = ((16, 2, 2), (16, 3, 2), (16, 3, 3))
 
@@ -39,18 +71,8 @@ class GoodTriples(Question):
         x0 = initial.cube(n, d, side=2.0, key=tokens)
         return Trial({"n": n, "d": d, "k": k}, system, x0, TS, late(PATIENCE))
 
-    def look(self, trial: Trial) -> Finding:
-        """Count the points that the growing coordinates settled at."""
-        run = trial.run()
-        points, moved = growing_points(trial.system.heads.V, np.asarray(run.xs))
-        if points > 3 and moved > 1e-3:
-            return Finding("still moving")
-        at = f"at t = {float(run.ts[-1]):g}, at rest to {moved:.0e}"
-        several = f"subspace{'s' * (points != 1)}"
-        return Finding(f"{points} {several}", points > 3, f"{points} parallel {several} {at}")
 
-
-class AnyValue(GoodTriples):
+class AnyValue(Codimension):
     """C4.2 as printed, for any V: V = I contradicts it."""
 
     id = "C4.2-printed"

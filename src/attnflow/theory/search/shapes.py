@@ -8,11 +8,12 @@ import jax
 import numpy as np
 
 from attnflow import initial, weights
+from attnflow.errors import InputError
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.geometry import limit_geometry
 from attnflow.theory.limits import late, leading_coordinates, measured_geometry, still_moving
-from attnflow.theory.search.base import Finding, Question
+from attnflow.theory.search.base import ATTEMPTS, Finding, Question
 from attnflow.theory.search.codimension import PATIENCE, value
 
 
@@ -29,7 +30,7 @@ class Shapes(Question):
     def draw(self, key: Any) -> Trial:
         """Ginibre Q and K, V of any kind that grows, until no row of Table 1 applies."""
         n, d = 16, 3
-        for attempt in range(1000):
+        for attempt in range(ATTEMPTS):
             which, scores, draw, tokens = jax.random.split(jax.random.fold_in(key, attempt), 4)
             kind = self.kinds[int(jax.random.randint(which, (), 0, len(self.kinds)))]
             Q, K = weights.ginibre(d, heads=2, scale=d**-0.5, key=scores)
@@ -37,6 +38,11 @@ class Shapes(Question):
             grows = np.linalg.eigvals(V).real.max() > 0.3
             if grows and limit_geometry(Q, K, V).theorem is None:
                 break
+        else:
+            raise InputError(
+                f"{self.id}: none of {ATTEMPTS} draws had a V that grows and no row of Table 1 "
+                f"that applies: take other kinds of V than {', '.join(self.kinds)}."
+            )
         x0 = initial.cube(n, d, side=8.0, key=tokens)
         ts = np.array([0.0, 20.0, 25.0])
         return Trial(
@@ -53,9 +59,8 @@ class Shapes(Question):
             return Finding(f"{kind}, {many} in F")
         span = float(run.ts[-1])
         V = np.asarray(trial.system.heads.V)
-        along = (
-            np.asarray(run.xs) @ leading_coordinates(V, V.shape[-1] if V.ndim else 3, 1 / span).T
-        )
+        F = leading_coordinates(V, V.shape[-1] if V.ndim else 3, 1 / span)
+        along = np.asarray(run.along(F))
         if still_moving(along, 1e-3):
             return Finding(f"V {trial.about['V']}: still moving")
         sentence = f"a token rests {found.residual:.3f} of K's size away from ∂K ∪ {{0}}"
