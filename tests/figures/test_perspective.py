@@ -109,7 +109,7 @@ def test_energy_that_falls_is_seen(monkeypatch):
 
 @pytest.mark.slow
 def test_tokens_that_repel_never_end_in_one_cluster(monkeypatch):
-    monkeypatch.setattr(fig2, "LATEST", 50.0)
+    monkeypatch.setattr(fig2, "TIMES", np.array([0.0, 0.5, 1.0, 2.0, 50.0]))
     monkeypatch.setattr(fig2, "BETAS", (1.0, 3.0))
     monkeypatch.setattr(fig2, "SA", lambda beta: SA(beta, V=-1.0))
     assert "share of one cluster where it is proven" in missed(made("P-fig2"))

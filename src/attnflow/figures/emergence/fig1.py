@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size
+from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.overview import stage_of
 from attnflow.simulate import Trajectory, simulate
@@ -35,7 +36,9 @@ def _polytope(size: Size, V: float) -> Picture:
     draw_hull(ax, stage, polytope)
     stage.draw(ax, len(TIMES) - 1, np.zeros(40, int))
     away = float(polytope.distance(run.final).max())
-    return Picture(figure, {"t": TIMES[-1], "vertices": polytope.points}, _seen(polytope, away))
+    return Picture(
+        figure, {"t": TIMES[-1], "vertices": polytope.points}, _seen(run, V, polytope, away)
+    )
 
 
 def _snapshots(size: Size, V: float) -> Picture:
@@ -49,14 +52,20 @@ def _snapshots(size: Size, V: float) -> Picture:
         stage.draw(ax, i, np.zeros(40, int))
         ax.set_title(f"$t = {TIMES[i]:g}$")
     numbers = {"t": TIMES, "distance to the nearest vertex, at most": away}
-    return Picture(figure, numbers, _seen(polytope, away[-1]))
+    return Picture(figure, numbers, _seen(run, V, polytope, away[-1]))
 
 
-def _seen(polytope: observe.Hull, away: float) -> tuple[Quantity, ...]:
+def _seen(run: Trajectory, V: float, polytope: observe.Hull, away: float) -> tuple[Quantity, ...]:
+    z = np.asarray(run.final)
+    # T3.1: limits are points of K that no vertex of K outdoes in their own direction.
+    most = np.einsum("nd,nd->n", z, z)
+    outdone = np.max(z @ polytope.points.T, axis=1) / most - 1
     return (
+        Quantity("largest <z, v_j> of any vertex / |z|², less 1 (T3.1)", outdone.max(), "≤", 1e-2),
         Quantity("vertices of the polytope", len(polytope.vertices), "≤", 20),
         Quantity("vertices of the polytope", len(polytope.vertices), "≥", 4),
         Quantity("distance of any token from its nearest vertex", away, "≤", 1e-2),
+        followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=TIMES[-2]),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.figures.emergence.rescaled import levels, rescaled_run
+from attnflow.figures.emergence.rescaled import levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_plane, draw_space_tokens, eye_along, set_space
@@ -36,7 +36,7 @@ END, SHOWN = 15.0, (0, 8, 20, 60)
 def _make(size: Size, V: Any) -> Picture:
     run = rescaled_run(V, 3, END)
     ts, zs = np.asarray(run.ts), np.asarray(run.xs)
-    found = levels(V, zs)
+    found = levels(V, run)
     figure = Figure(figsize=(13.0, 2.9), layout="constrained")
     grid = figure.add_gridspec(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [0.9])
     for column, i in enumerate(SHOWN):
@@ -57,7 +57,8 @@ def _make(size: Size, V: Any) -> Picture:
         "eigenvalues, real parts": values.real,
         "eigenvalues, imaginary parts": values.imag,
     }
-    return Picture(figure, numbers | found.numbers, found.seen)
+    seen = (*found.seen, solves(V, run, END / 3))
+    return Picture(figure, numbers | found.numbers, seen)
 
 
 RECIPE = Recipe(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.figures.emergence.rescaled import levels, rescaled_run
+from attnflow.figures.emergence.rescaled import levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.overview import stage_of
@@ -21,8 +21,8 @@ END, SHOWN = 10.0, (0, 12, 30, 60)
 
 def _make(size: Size, V: Any) -> Picture:
     run = rescaled_run(V, 2, END)
-    ts, zs = np.asarray(run.ts), np.asarray(run.xs)
-    found, stage = levels(V, zs), stage_of(run)
+    ts = np.asarray(run.ts)
+    found, stage = levels(V, run), stage_of(run)
     figure = Figure(figsize=(13.0, 3.0), layout="constrained")
     axes = figure.subplots(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [1.15])
     for ax, i in zip(axes, SHOWN, strict=False):
@@ -39,7 +39,8 @@ def _make(size: Size, V: Any) -> Picture:
         "V": V,
         "eigenvalues": np.sort(np.linalg.eigvals(V).real)[::-1],
     }
-    return Picture(figure, numbers | found.numbers, found.seen)
+    seen = (*found.seen, solves(V, run, END / 3))
+    return Picture(figure, numbers | found.numbers, seen)
 
 
 RECIPE = Recipe(

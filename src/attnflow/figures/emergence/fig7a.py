@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from matplotlib.figure import Figure
 
 from attnflow import observe
-from attnflow.figures.emergence.rescaled import Levels, levels, rescaled_run
+from attnflow.figures.emergence.rescaled import Levels, levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_line, draw_space_tokens, eye_before, set_space
@@ -32,8 +32,8 @@ def _make(size: Size, V: Any) -> Picture:
     run = rescaled_run(V, 3, END)
     ts, zs = np.asarray(run.ts), np.asarray(run.xs)
     basis = observe.eigenbasis(V)
-    along = np.moveaxis(zs @ basis.dual.T, -1, 0)
-    found = levels(V, zs)
+    along = np.moveaxis(np.asarray(run.along(basis.dual)), -1, 0)
+    found = levels(V, run)
     leaders = _leaders(found)
     lines = zs[-1, leaders]
     figure = Figure(figsize=(11.0, 4.9), layout="constrained")
@@ -68,6 +68,7 @@ def _make(size: Size, V: Any) -> Picture:
             for j, share in enumerate(after[:2] / before[:2])
         ),
         Quantity("spread of φ_3* in a cluster / its first value", after[2] / before[2], "≥", 10.0),
+        solves(V, run, END / 3),
     )
     return Picture(figure, numbers, seen)
 

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import SAVES, late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.coordinates import draw_band
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.simulate import Trajectory, simulate
@@ -24,21 +25,22 @@ CLEAR = 0.3
 """Coordinates whose eigenvalue is smaller in size have hardly moved at the end."""
 
 
-def _run(n: int, d: int, end: float) -> Trajectory:
+def _run(n: int, d: int, end: float) -> tuple[Head, Trajectory]:
     """Q and K Ginibre, V symmetric with eigenvalues in about [−2, 2], tokens in [−½, ½]^d."""
     values, queries, keys, tokens = jax.random.split(jax.random.key(0), 4)
     Q, K = (weights.ginibre(d, scale=d**-0.5, key=key) for key in (queries, keys))
     V = weights.goe(d, scale=d**-0.5, key=values)
     x0 = initial.cube(n, d, side=1.0, key=tokens)
     ts = np.linspace(0.0, end, SAVES)
-    return simulate(RescaledAttention(Q, K, V), x0, ts, method=late())
+    run = simulate(RescaledAttention(Q, K, V), x0, ts, method=late())
+    return Head(*(np.asarray(W) for W in (Q, K, V))), run
 
 
 def _make(size: Size, end: float) -> Picture:
     n, d = sized(size, (48, 24), (256, 128))
-    run: Any = _run(n, d, end)
-    basis = observe.eigenbasis(run.system.heads.V)
-    ts, along = np.asarray(run.ts), np.asarray(run.xs) @ basis.dual.T
+    head, run = _run(n, d, end)
+    basis = observe.eigenbasis(head.V)
+    ts, along = np.asarray(run.ts), np.asarray(run.along(basis.dual))
     values = basis.values
     spread = along.std(axis=1)
     rates = np.log(spread[SAVES // 4] / spread[SAVES // 2]) / (ts[SAVES // 2] - ts[SAVES // 4])
@@ -62,6 +64,7 @@ def _make(size: Size, end: float) -> Picture:
             "spread at the end / at the start, for any λ > 0", shares[values > 0].max(), "≤", 1
         ),
         Quantity("spread at the end / at the start, for λ ≤ −0.3, at least", decays, "≥", 10.0),
+        followed("[E](4)", rescaled(head), ts, run.xs, until=end / 3, along=basis.dual),
     )
     return Picture(figure, numbers, seen)
 

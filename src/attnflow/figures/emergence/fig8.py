@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from attnflow import observe
-from attnflow.figures.emergence.rescaled import rescaled_run
+from attnflow.figures.emergence.rescaled import rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.space import box_of, draw_prism, draw_space_tokens, set_space
 from attnflow.plot.style import FAINT, PALETTE
@@ -55,6 +55,7 @@ def _make(size: Size, V: Any) -> Picture:
         Quantity("vertices of the polytope", len(polygon.points), "≥", 3),
         Quantity("tokens farther than 1e-2 from every vertex", int((away > 1e-2).sum()), "≤", 0),
         Quantity("growth of the range of the third coordinate", height[-1] / height[0], "≥", 100),
+        solves(V, run, END / 3),
     )
     return Picture(figure, numbers, seen)
 

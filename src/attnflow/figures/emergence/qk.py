@@ -14,6 +14,7 @@ from attnflow import initial, observe, weights
 from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import CLOSE, Head, followed, rescaled
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.style import PALETTE
 from attnflow.plot.tokens import Stage
@@ -25,6 +26,8 @@ from attnflow.theory.limits import size as size_of
 
 TOKENS, END, PATIENCE = 24, 15.0, 5_000
 """A run that needs more steps has met a tie."""
+EARLY = (0.02, 0.05, 0.1)
+"""Parts of the run at whose ends tokens are compared with SciPy's."""
 TURN = np.array([[0.0, 1.0], [-1.0, 0.0]])
 
 
@@ -43,13 +46,17 @@ FAMILIES: dict[str, Callable[[Any], np.ndarray]] = {
 
 
 class Ending(NamedTuple):
-    """Where a run ended: its saves, how far it is from ∂K ∪ {0} and from rest, and its points."""
+    """Where a run ended: its saves, how far it is from ∂K ∪ {0} and from rest, and its points.
+
+    `off` is how far its beginning is from SciPy's solution, in units of the way gone.
+    """
 
     zs: np.ndarray
     residual: float
     moved: float
     points: int
     at_vertices: float
+    off: float
 
     @property
     def polytope(self) -> bool:
@@ -60,7 +67,7 @@ class Ending(NamedTuple):
 def _ending(B: np.ndarray, key: Any) -> Ending | None:
     """Where tokens from [−2, 2]² go with V = I and QᵀK = B, or None if the run had to stop."""
     x0 = initial.cube(TOKENS, 2, side=4.0, key=key)
-    ts = np.array([0.0, 0.5 * END, 0.8 * END, END])
+    ts = END * np.array([0.0, *EARLY, 0.5, 0.8, 1.0])
     try:
         run = simulate(RescaledAttention(B.T), x0, ts, method=late(PATIENCE))
     except IncompleteRun:
@@ -73,6 +80,7 @@ def _ending(B: np.ndarray, key: Any) -> Ending | None:
         moved(zs),
         observe.clusters(zs[-1], same).count,
         float((observe.hull(zs[-1], SAME_POINT).distance(zs[-1]) <= same).mean()),
+        float(followed("", rescaled(Head(B.T)), ts, zs, until=END * EARLY[-1]).value),
     )
 
 
@@ -102,6 +110,12 @@ def _make(size: Size) -> Picture:
             0.8,
         ),
         Quantity("share at two or more vertices, QᵀK ≺ 0", shares["negative definite"], "≤", 0.2),
+        Quantity(
+            "off SciPy's solution of [E](4), over the way, in any run",
+            max((e.off for found in endings.values() for e in found if e), default=0.0),
+            "≤",
+            CLOSE,
+        ),
     )
     return Picture(figure, numbers, seen)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
-import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Float, Int
 
 from attnflow import initial, observe
+from attnflow.figures.second import Head, followed, rescaled
 from attnflow.simulate import Adaptive, Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
@@ -31,12 +30,10 @@ def rescaled_run(V: Any, d: int, end: float) -> Trajectory:
     return simulate(RescaledAttention(V=V), initial.cube(TOKENS, d, seed=0), ts, method=late())
 
 
-@eqx.filter_jit
-def attention_along(
-    system: RescaledAttention, ts: Float[Array, " T"], zs: Float[Array, "T n d"]
-) -> Float[Array, "T n n"]:
-    """P(t) at all saves of a run, in one compiled call for all systems of a shape."""
-    return jax.vmap(lambda t, z: observe.attention(system, z, t))(ts, zs)
+def solves(V: Any, run: Trajectory, until: float) -> Quantity:
+    """Whether tokens with Q = K = I go as [E](4) says, coordinate by coordinate, up to a time."""
+    basis = observe.eigenbasis(V)
+    return followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=until, along=basis.dual)
 
 
 @dataclass(frozen=True)
@@ -73,10 +70,10 @@ class Levels:
         )
 
 
-def levels(V: Float[np.ndarray, "d d"], zs: Float[np.ndarray, "T n d"]) -> Levels:
+def levels(V: Float[np.ndarray, "d d"], run: Trajectory) -> Levels:
     """The leading coordinate of the tokens; values within 1e-2 of the size are one level."""
     basis = observe.eigenbasis(V)
     direction, functional = np.real(basis.vectors[:, 0]), np.real(basis.dual[0])
-    along = zs @ functional
+    along = np.asarray(run.along(functional[None]))[..., 0]
     found = observe.clusters(along[-1][:, None], 1e-2 * size(along[..., None]))
     return Levels(direction, functional, along, found.labels, found.centers[:, 0])

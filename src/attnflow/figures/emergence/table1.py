@@ -15,6 +15,7 @@ from attnflow import initial, observe
 from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late, levels
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import CLOSE, Head, followed, pure, rescaled
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.matrices import draw_matrix
 from attnflow.plot.overview import stage_of
@@ -57,12 +58,13 @@ FORMED = (*ROWS, "unsettled")
 
 
 class Outcome(NamedTuple):
-    """One draw: what is predicted, what formed, and the run."""
+    """One draw: what is predicted, what formed, the run, and how far it is off SciPy's."""
 
     predicted: str
     formed: str
     residual: float
     run: Trajectory | None
+    off: float
 
 
 def outcome(row: Row, draw: int) -> Outcome:
@@ -75,9 +77,18 @@ def outcome(row: Row, draw: int) -> Outcome:
     try:
         run = simulate(row.system(*triple), x0, ts, method=late(20_000))
     except IncompleteRun:
-        return Outcome(predicted, "unsettled", np.inf, None)
+        return Outcome(predicted, "unsettled", np.inf, None, 0.0)
     found = measured_geometry(run, row.tol)
-    return Outcome(predicted, found.kind, found.residual, run)
+    return Outcome(predicted, found.kind, found.residual, run, _off(triple, row, run))
+
+
+def _off(triple: triples.Triple, row: Row, run: Trajectory) -> float:
+    """How far tokens are from SciPy's, coordinate by coordinate, in the first quarter of a run."""
+    head = Head(*(None if W is None else np.asarray(W) for W in triple))
+    field = pure(head) if row.system is PureAttention else rescaled(head)
+    along = None if np.ndim(head.V) == 0 else observe.eigenbasis(head.V).dual
+    until = row.end / 4
+    return float(followed("", field, run.ts, run.xs, until=until, most=6, along=along).value)
 
 
 def _make(size: Size) -> Picture:
@@ -118,13 +129,19 @@ def _make(size: Size) -> Picture:
             "≥",
             0.9,
         ),
+        Quantity(
+            "off SciPy's solution of [E](1), (4), over the way, in any draw",
+            max(one.off for one in every),
+            "≤",
+            CLOSE,
+        ),
     )
     return Picture(figure, numbers, seen)
 
 
 def _places(run: Any) -> int:
     """In how many places tokens are in the leading directions: most to see where there are many."""
-    ys = np.asarray(run.final) @ leading_coordinates(run.system.heads.V, D).T
+    ys = np.asarray(run.along(leading_coordinates(run.system.heads.V, D)))[-1]
     return observe.clusters(ys, 1e-2).count
 
 
@@ -138,7 +155,7 @@ def _polytope(ax: Axes, run: Trajectory) -> None:
 def _hyperplanes(ax: Axes, run: Any) -> None:
     """φ₁* against the direction in which tokens differ most: each level is a line upwards."""
     zs = np.asarray(run.xs)
-    found = levels(np.asarray(run.system.heads.V), zs)
+    found = levels(np.asarray(run.system.heads.V), run)
     away = zs[-1] - zs[-1].mean(axis=0)
     along = away @ np.linalg.svd(away, full_matrices=False)[2][0]
     for level in found.levels:
@@ -153,7 +170,7 @@ def _hyperplanes(ax: Axes, run: Any) -> None:
 
 def _subspace(ax: Axes, run: Any) -> None:
     """The part of the tokens in the leading eigenspace F, where the polygon is."""
-    ys = np.asarray(run.xs) @ leading_coordinates(run.system.heads.V, D).T
+    ys = np.asarray(run.along(leading_coordinates(run.system.heads.V, D)))
     stage = Stage(ys, False)
     stage.set(ax)
     draw_hull(ax, stage, observe.hull(ys[-1], 1e-3))

@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import followed, solution, sphere
 from attnflow.meanfield import bbgky
 from attnflow.meanfield.bbgky import Comparison
 from attnflow.plot.many import closure_diagram
+from attnflow.simulate import simulate
+from attnflow.systems import AngularUSA
 from attnflow.theory.checks.base import Quantity
 
 BETA, N, END = 1.0, 16, 6.0
+PLAIN = 256
+"""Starts that SciPy follows."""
 UNIT = ", in units of π/2"
 SAID = {"kirkwood": "Kirkwood", "gaussian": "Gaussian"}
 """Closures that bear a name; the others are called as they are in the library."""
@@ -32,7 +37,26 @@ def _make(size: Size) -> Picture:
         f"W1 to the ensemble{UNIT}": {name: one.w1 for name, one in found.items()},
         f"with the third token as sampled{UNIT}": truth.w1,
     }
-    return Picture(figure, numbers, seen(found, truth))
+    return Picture(figure, numbers, (*seen(found, truth), *_same_ensemble(sampled)))
+
+
+def _same_ensemble(sampled: bbgky.TwoPoint) -> tuple[Quantity, ...]:
+    """The mean cosine of pairs beside that of other starts, which SciPy followed; and one run."""
+    angles = np.random.default_rng(0).uniform(0, 2 * np.pi, (PLAIN, N))
+    x0 = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    xs = solution(sphere(beta=BETA, normalised=False), x0, sampled.ts)
+    cosines = (np.sum(xs.sum(axis=-2) ** 2, axis=-1) - N) / (N * (N - 1))
+    theirs = sampled.psi @ np.cos(sampled.x) * (2 * np.pi / len(sampled.x))
+    error = cosines.std(axis=1) * np.sqrt(1 / PLAIN + 1 / sampled.replicates)
+    off = np.abs(theirs - cosines.mean(axis=1)) / error
+    # mypy takes the fields of an equinox module for its arguments.
+    system = AngularUSA(BETA)  # type: ignore[call-arg,arg-type]
+    theta = simulate(system, angles[0, :, None], sampled.ts).xs[..., 0]
+    xs = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
+    return (
+        Quantity("mean cosine off SciPy's ensemble, in standard errors", off.max(), "≤", 4.0),
+        followed("(USA)", sphere(beta=BETA, normalised=False), sampled.ts, xs),
+    )
 
 
 def seen(found: dict[str, Comparison], truth: Comparison) -> tuple[Quantity, ...]:

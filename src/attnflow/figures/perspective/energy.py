@@ -13,6 +13,7 @@ from matplotlib.gridspec import GridSpec
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import Head, followed, sphere
 from attnflow.plot.animation import animate
 from attnflow.plot.overview import stage_of
 from attnflow.plot.staircases import Plateau, draw_plateaus, plateaus
@@ -31,6 +32,9 @@ FEW = 8
 ROUNDING = 1e-9
 """A step of E_β in the wrong direction that is smaller, in units of E_β, is one of rounding."""
 
+
+EARLY = 10.0
+"""Until then runs are compared with SciPy's."""
 
 LATEST = {1.0: 1e9, -1.0: 1e5}
 """When the runs end, for V = I and V = −I: neighbours of the polygon even out at a rate of 2e-4."""
@@ -73,10 +77,17 @@ def _make(size: Size) -> Picture:
         Quantity("|E_β / that of one cluster − 1|", abs(up[-1] / CLUSTER - 1), "≤", 1e-6),
         Quantity("|E_β / that of the polygon − 1|, V = −I", abs(down[-1] / polygon - 1), "≤", 1e-9),
         Quantity("largest gap / that of the polygon, V = −I", _gap(repelled.final), "≤", 1.01),
+        *(_solves(run, V) for run, V in ((attracted, 1.0), (repelled, -1.0))),
     )
     return Picture(
         figure, numbers, seen, lambda path: animate(attracted, summarise(attracted), path=path)
     )
+
+
+def _solves(run: Trajectory, V: float) -> Quantity:
+    """Whether tokens go as (SA) says until they are in clusters."""
+    field = sphere(Head(V=V), beta=BETA)
+    return followed(f"(SA) with V = {V:g}", field, run.ts, run.xs, until=EARLY)
 
 
 def _moments(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from scipy.integrate import quad
 
-from attnflow import initial
+from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import CLOSE, followed, sphere
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulate import Coarsening, simulate
 from attnflow.systems import SA
@@ -23,6 +25,10 @@ DIMS = tuple(range(2, N + 1))
 BETAS = (0.1, 0.3, 1.0, 3.0, 6.0, 10.5, 14.0)
 LATEST = 1e14
 """The slowest merges are looked for until this time; later, rounding of the time would show."""
+
+TIMES = np.array([0.0, 0.5, 1.0, 2.0, *np.geomspace(4.0, LATEST, 48)])
+EARLY, LONG = 2.0, 1e3
+"""Until when runs are compared with SciPy's, and from what life on two clusters are metastable."""
 
 LOW, HIGH = 0.06, 48.0
 
@@ -38,24 +44,71 @@ def proven(d: int, beta: float | int, n: int = N) -> bool:
     return d >= 3 or beta <= 1 or beta >= large_beta(n, d)
 
 
-def times_to_one(beta: float, starts: int) -> Float[np.ndarray, "D S"]:
-    """When the last merge was, for each dimension and start; infinite if some are left apart.
+class Found(NamedTuple):
+    """The runs at one β: when the last merge was, infinite if some tokens are left apart.
+
+    `off` is how far early tokens are from SciPy's; `lives` are long lives of the last two clusters
+    beside their quadrature.
+    """
+
+    times: Float[np.ndarray, "D S"]
+    off: float
+    lives: list[tuple[float, float]]
+
+
+def runs_to_one(beta: float, starts: int) -> Found:
+    """Run all dimensions and starts at one β.
 
     Tokens of every dimension are put in R^n by coordinates that are 0 and stay so.
     """
     x0 = np.zeros((len(DIMS), starts, N, N))
     for k, d in enumerate(DIMS):
         x0[k, :, :, :d] = initial.sphere(N, d, seed=d, batch=starts)
-    run = simulate(SA(beta), x0, [0.0, LATEST], method=Coarsening())
+    run = simulate(SA(beta), x0, TIMES, method=Coarsening())
     if run.merges is None:
         raise RuntimeError("a run with Coarsening has a merge tree.")
     times, joined = np.asarray(run.merges.time), np.asarray(run.merges.count)
-    return np.where(joined == N - 1, times[..., -1], np.inf)
+    last = np.where(joined == N - 1, times[..., -1], np.inf)
+    xs = np.asarray(run.xs)
+    off = followed("", sphere(beta=beta), TIMES, xs, until=EARLY).value
+    members = [xs[place] for place in np.ndindex(*last.shape)]
+    found = [_life(beta, one, end) for one, end in zip(members, last.ravel(), strict=True)]
+    return Found(last, float(off), [pair for pair in found if pair is not None])
+
+
+def _life(beta: float, xs: Float[np.ndarray, "T n d"], end: float) -> tuple[float, float] | None:
+    """How long the last two clusters lived from a save on, measured and by quadrature."""
+    k = int(np.sum(TIMES < end - LONG)) - 1 if np.isfinite(end) else -1  # noqa: SIM300
+    pair = observe.clusters(xs[k], 1e-4)
+    if k < 0 or pair.count != 2:
+        return None
+    angle = np.arccos(np.clip(pair.centers[0] @ pair.centers[1], -1, 1))
+    return end - TIMES[k], life_of_two(beta, angle, np.asarray(pair.masses) / N)
+
+
+def life_of_two(beta: float, angle: float, shares: Float[np.ndarray, " two"]) -> float:
+    """The time in which two clusters with given shares of the tokens meet.
+
+    Both go along their great circle, `θ' = −(w₁ + w₂) sin θ`, and attention to the other one is
+    `w₁ = m₂ e^{β cos θ} / (m₁ e^β + m₂ e^{β cos θ})`. The last approach takes log(1/ε) and no more.
+
+    >>> print(round(life_of_two(0.0, np.pi / 2, np.array([0.5, 0.5])), 6), round(np.log(2e6), 6))
+    14.508658 14.508658
+    """
+    m, other = shares, shares[::-1]
+
+    def slowness(log_angle: float) -> float:
+        theta = np.exp(log_angle)
+        pull = np.exp(-2 * beta * np.sin(theta / 2) ** 2)
+        return theta / (np.sum(other * pull / (m + other * pull)) * np.sin(theta))
+
+    return float(quad(slowness, np.log(1e-6), np.log(angle), epsrel=1e-9, limit=500)[0])
 
 
 def _make(size: Size) -> Picture:
     starts = sized(size, 12, 32)
-    times = np.stack([times_to_one(beta, starts) for beta in BETAS])
+    found = [runs_to_one(beta, starts) for beta in BETAS]
+    times = np.stack([one.times for one in found])
     ended = np.isfinite(times)
     sure = np.array([[proven(d, beta) for d in DIMS] for beta in BETAS])
     figure = Figure(figsize=(6.8, 4.4), layout="constrained")
@@ -80,9 +133,15 @@ def _make(size: Size) -> Picture:
     numbers |= {"time to one cluster": times, "β of T5.1": [large_beta(N, d) for d in DIMS]}
     numbers["share of one cluster where nothing is proven"] = ended[~sure].mean()
     slow = np.median(times[-1, 0]) / np.median(times[0, 0])
+    lives = np.array([pair for one in found for pair in one.lives]).reshape(-1, 2)
+    numbers["long lives of the last two clusters, measured and by quadrature"] = lives
+    off_life = np.abs(lives[:, 0] / lives[:, 1] - 1).max(initial=0.0) if len(lives) else np.nan
     seen = (
         Quantity("share of one cluster where it is proven", ended[sure].mean(), "≥", 1.0),
-        Quantity("points of the map where it is proven", int(sure.sum()), "≥", 20),
+        Quantity("|life of the last two clusters / its quadrature − 1|", off_life, "≤", 1e-2),
+        Quantity(
+            "off SciPy's solution of (SA), over the way", max(one.off for one in found), "≤", CLOSE
+        ),
         Quantity(f"time at β = {BETAS[-1]:g} / at {BETAS[0]:g}, d = 2", slow, "≥", 100.0),
     )
     return Picture(figure, numbers, seen)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from attnflow import initial, observe
 from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, swept
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import followed, sphere
 from attnflow.plot.animation import animate
 from attnflow.plot.overview import stage_of
 from attnflow.plot.phase import draw_counts, draw_phase
@@ -66,6 +67,8 @@ def _make(size: Size) -> Picture:
         numbers[f"β = {beta:g}"] = {"starts by their clusters at t = 18": counts}
         name = f"clusters at t = 18 from most starts, β = {beta:g}"
         seen += [Quantity(name, usual, "≥", expected), Quantity(name, usual, "≤", expected)]
+        equation = f"(SA) at β = {beta:g}"
+        seen.append(followed(equation, sphere(beta=beta), run.ts, run.xs, until=10.0))
     film = runs[9.0][0]
     return Picture(
         figure, numbers, tuple(seen), lambda path: animate(film, summarise(film), path=path)

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.figures.perspective.swept import BETAS, SPEC, TIMES, crossing, swept
+from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, crossing, swept
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import CLOSE, Head, weights
 from attnflow.plot.phase import phase_diagram
+from attnflow.simulate import Layers, simulate
+from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
+
+STEP, REALISATIONS, COMPARED = 0.1, 24, 2
+"""Δt of the layers; realisations that are run anew in plain NumPy, and at how many β."""
+
+ORDINARY, LAYERS = 2.0, 8
+"""The β at which so many layers are compared one by one."""
 
 
 def ensembles(d: int) -> dict[str, dict[str, Any]]:
@@ -54,7 +63,7 @@ def spec(size: Size) -> dict[str, Any]:
     return SPEC | {
         "title": f"Random matrices, n = {n}, d = {d}",
         "realisations": sized(size, 24, 512),
-        "method": {"name": "Layers", "dt": 0.1},
+        "method": {"name": "Layers", "dt": STEP},
         "start": {"name": "sphere", "n": n, "d": d},
         "times": TIMES | {"count": sized(size, 61, 301)},
         "axes": {
@@ -86,7 +95,88 @@ def _make(size: Size) -> Picture:
             "together at the end": together[:, -1],
         }
         seen += _seen(str(name)[:3], times, together)
+    seen += _same_layers(size, data["beta"].values, times, found.values)
     return Picture(figure, numbers, tuple(seen))
+
+
+def plain_weights(letter: str, d: int, rng: np.random.Generator) -> Head:
+    """The matrices of one realisation of an ensemble, in plain NumPy."""
+    G = rng.normal(size=(3, REALISATIONS, d, d))
+    wigner = (G[0] + np.swapaxes(G[0], -1, -2)) / np.sqrt(2)
+    if letter == "a":
+        return Head(G[0] * d**-0.25, G[1] * d**-0.25, G[2] / np.sqrt(d))
+    if letter == "b":
+        return Head(None, wigner, G[1] @ np.swapaxes(G[1], -1, -2) / np.sqrt(d))
+    if letter == "c":
+        scores = np.swapaxes(G[0], -1, -2) @ G[1] / np.sqrt(d)
+        return Head(G[0] * d**-0.25, G[1] * d**-0.25, scores / np.sqrt(d))
+    return Head(None, wigner, wigner / np.sqrt(d + 1))
+
+
+def plain_layers(
+    letter: str, n: int, d: int, beta: float, times: Float[np.ndarray, " T"]
+) -> Float[np.ndarray, "R T"]:
+    """Which part of the pairs are together along the authors' layers, from other draws."""
+    head, x = plain_draw(letter, n, d)
+    pairs = np.triu_indices(n, 1)
+    saved = np.round(times / STEP).astype(int)
+    found = []
+    for k in range(saved[-1] + 1):
+        if k in saved:
+            overlaps = (x @ np.swapaxes(x, -1, -2))[:, *pairs]
+            found.append((overlaps >= 1 - DELTA).mean(axis=-1))
+        x = plain_layer(x, head, beta)
+    return np.stack(found, axis=1)
+
+
+def plain_draw(letter: str, n: int, d: int) -> tuple[Head, Float[np.ndarray, "R n d"]]:
+    """The weights and starts of realisations that are run in plain NumPy."""
+    rng = np.random.default_rng([ord(letter), n, d])
+    head, x = plain_weights(letter, d, rng), rng.normal(size=(REALISATIONS, n, d))
+    return head, x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def plain_layer(
+    x: Float[np.ndarray, "*b n d"], head: Head, beta: float
+) -> Float[np.ndarray, "*b n d"]:
+    """SAd: the residual step, then each token divided by its length."""
+    y = x + STEP * weights(x, head, beta) @ x @ np.swapaxes(head.V, -1, -2)
+    return y / np.linalg.norm(y, axis=-1, keepdims=True)
+
+
+def off_layers(letter: str, n: int, d: int, beta: float) -> float:
+    """How far a layer of SA is from the plain one, over the way, for the first realisation."""
+    head, starts = plain_draw(letter, n, d)
+    Q, K, V = (None if W is None else W[0] for W in head)
+    x, run = starts[0], SA(beta, Q=Q, K=K, V=V)
+    ts = STEP * np.arange(LAYERS + 1)
+    xs = np.asarray(simulate(run, x, ts, method=Layers(STEP)).xs)
+    plain = np.array([plain_layer(x, Head(Q, K, V), beta) for x in xs[:-1]])
+    way = np.linalg.norm(plain - xs[:-1], axis=-1).max()
+    return float(np.linalg.norm(plain - xs[1:], axis=-1).max() / way)
+
+
+def _same_layers(
+    size: Size,
+    betas: Float[np.ndarray, " B"],
+    times: Float[np.ndarray, " T"],
+    found: Float[np.ndarray, "E B T"],
+) -> list[Quantity]:
+    """The mean over time of the part together, beside that of other draws in plain NumPy."""
+    n, d = sized(size, (16, 32), (32, 128))
+    realisations = spec(size)["realisations"]
+    seen = []
+    for letter, together in zip("abcd", found, strict=True):
+        off = []
+        for k in np.linspace(0, len(betas) - 1, COMPARED).round().astype(int):
+            plain = plain_layers(letter, n, d, float(betas[k]), times).mean(axis=1)
+            error = plain.std(ddof=1) * np.sqrt(1 / REALISATIONS + 1 / realisations)
+            off.append(abs(together[k].mean() - plain.mean()) / error)
+        name = f"({letter}) part together off that of plain layers, in standard errors"
+        seen.append(Quantity(name, max(off), "≤", 4.0))
+        name = f"({letter}) off a plain layer, over the way"
+        seen.append(Quantity(name, off_layers(letter, n, d, ORDINARY), "≤", CLOSE))
+    return seen
 
 
 def time_in_part(

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from attnflow import initial
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import Field, followed, rescaled, weights
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulate import Adaptive, Filippov, simulate
 from attnflow.systems import ConsensusAttention, Hardmax, RescaledAttention, System
@@ -20,6 +21,8 @@ TIES = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
 """Example 9.3: token 3 ties with all."""
 
 TIMES = np.linspace(0.0, 3.0, 31)
+COMPARED = 10.0
+"""The β at which flows are compared with SciPy's."""
 APART = 0.05
 """The least distance of the largest score from the next, in the start without ties."""
 
@@ -58,6 +61,7 @@ def _make(size: Size) -> Picture:
             for name, gaps in ends.items()
         ),
         Quantity("from the tie: exponent of β", slope, "≤", -0.8),
+        *_solve(start),
     )
     numbers = {"β": betas, "largest distance": ends, "branches of token 3": branches}
     return Picture(figure, numbers, seen)
@@ -92,6 +96,28 @@ def _gap(system: System, flow: Float[np.ndarray, "T n d"]) -> float:
     """The largest distance of a token from the hardmax flow, over time."""
     run = simulate(system, flow[0], TIMES, method=Adaptive(1e-8, 1e-10))
     return float(np.linalg.norm(np.asarray(run.xs) - flow, axis=-1).max())
+
+
+def _solve(start: Float[np.ndarray, "n d"]) -> tuple[Quantity, ...]:
+    """Whether both flows at finite β are those that tend to the hard maximum."""
+    b = COMPARED
+
+    def differences(t: float, z: np.ndarray) -> np.ndarray:
+        return weights(z, beta=b) @ z - z
+
+    systems: dict[str, tuple[System, Field]] = {
+        "[P](9.4)": (ConsensusAttention(beta=b), differences),
+        "[E](4)": (RescaledAttention(beta=b), rescaled(beta=b)),
+    }
+    return tuple(
+        followed(
+            f"{equation} at β = {b:g}",
+            field,
+            TIMES,
+            simulate(system, start, TIMES, method=Adaptive(1e-8, 1e-10)).xs,
+        )
+        for equation, (system, field) in systems.items()
+    )
 
 
 def _draw_branches(ax: Axes, branches: dict[str, np.ndarray]) -> None:

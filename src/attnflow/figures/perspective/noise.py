@@ -15,7 +15,8 @@ from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulate import Fixed, simulate
-from attnflow.systems import SA, AngularSA, Noisy
+from attnflow.systems import SA, Noisy
+from attnflow.systems.angles import AngleSystem
 from attnflow.theory import linear_growth
 from attnflow.theory.checks.base import Quantity
 
@@ -28,11 +29,17 @@ DRAWN = (0.5, 4.0)
 STEP, SAVES = 0.125, 41
 
 
-class HarmonicSA(AngularSA):
+class HarmonicSA(AngleSystem):
     """`AngularSA` whose sums go through harmonics, as those of `SA` can: O(n), for many runs.
 
     Noise in angles is exact; tokens that step off the circle and are brought back diffuse less.
     """
+
+    beta: Float[Array, ""]
+
+    def __init__(self, beta: Float[Array, ""]):
+        super().__init__()
+        self.beta = beta
 
     def velocity(
         self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -84,7 +91,7 @@ def orders(
         given: tuple[Float[Array, ""], Float[Array, ""], Key[Array, ""]],
     ) -> Float[Array, ""]:
         beta, sigma, key = given
-        system = Noisy(HarmonicSA(beta), sigma)  # type: ignore[call-arg,arg-type]
+        system = Noisy(HarmonicSA(beta), sigma)
         run = simulate(system, x0, ts, method=Fixed(STEP, "heun"), key=key)
         return observe.order_parameter(run.positions[SAVES // 2 :]).mean()
 

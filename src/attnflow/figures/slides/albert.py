@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import ROUGH, Head, followed, sphere
 from attnflow.figures.texts import SENTENCE
 from attnflow.figures.trained import trained_model
 from attnflow.models import HeadSpectrum, Model, ModelError, head_matrices, head_spectrum, idealised
@@ -42,6 +43,7 @@ class Ran(NamedTuple):
     xs: Float[np.ndarray, "T n d"]
     clusters: Int[np.ndarray, " T"]
     labels: Int[np.ndarray, " n"]
+    solves: Quantity
 
 
 def _make(size: Size) -> Picture:
@@ -63,6 +65,7 @@ def _make(size: Size) -> Picture:
     for start, flow in flows.items():
         seen.append(Quantity(f"{start}: clusters at the start / n", flow.clusters[0] / n, "≥", 0.5))
         seen.append(Quantity(f"{start}: clusters at the end", int(flow.clusters[-1]), "≤", 3))
+        seen.append(flow.solves)
     return Picture(figure, numbers, tuple(seen))
 
 
@@ -91,7 +94,7 @@ def _flows(model: Model, layer: int, head: int, alone: float, step: float) -> di
     words = model.states(SENTENCE)[layer]
     size = jnp.sqrt(jnp.mean(jnp.sum(jnp.square(words), axis=-1)))
     random = size * jnp.asarray(initial.sphere(*words.shape, seed=0), words.dtype)
-    _, _, V, O = head_matrices(model, layer)
+    Q, K, V, O = head_matrices(model, layer)
     together = float(np.abs(np.linalg.eigvals(np.einsum("hdk,hke->de", O, V))).max())
     given: dict[str, Any] = {
         "random tokens": (random, [head], alone),
@@ -99,17 +102,33 @@ def _flows(model: Model, layer: int, head: int, alone: float, step: float) -> di
         "a sentence, all heads": (words, None, together),
     }
     return {
-        start: _run(idealised(model, layer, x, heads), x, radius, step)
+        start: _run(
+            idealised(model, layer, x, heads),
+            x,
+            radius,
+            step,
+            [Head(Q[h], K[h], O[h] @ V[h] / radius) for h in heads or range(len(Q))],
+        )
         for start, (x, heads, radius) in given.items()
     }
 
 
-def _run(system: SA, x: Float[Array, "n d"], radius: float, step: float) -> Ran:
+def _run(system: SA, x: Float[Array, "n d"], radius: float, step: float, heads: list[Head]) -> Ran:
     """The flow in units of time in which |λ₁| is 1."""
     paced = eqx.tree_at(lambda s: s.heads.V, system, system.heads.V / radius)
     xs = np.asarray(_paced(paced, initial.normalise(x), step), float)
     counts = observe.cluster_history((TIMES, xs), TOGETHER).counts
-    return Ran(xs, counts, observe.clusters(xs[-1], TOGETHER).labels)
+    solves = _solves(xs, np.asarray(x, float), heads)
+    return Ran(xs, counts, observe.clusters(xs[-1], TOGETHER).labels, solves)
+
+
+def _solves(
+    xs: Float[np.ndarray, "T n d"], x: Float[np.ndarray, "n d"], heads: list[Head]
+) -> Quantity:
+    """Whether directions go as [P](2.3) says, with scores of tokens of the mean length."""
+    beta = float(np.mean(np.sum(x**2, axis=1)) / np.sqrt(len(heads[0].Q)))
+    field = sphere(*heads, beta=beta)
+    return followed("[P](2.3)", field, TIMES, xs, until=3.0, most=2, bound=ROUGH)
 
 
 @eqx.filter_jit

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import followed, sphere
 from attnflow.figures.texts import TOPICS
 from attnflow.figures.trained import trained_model
 from attnflow.observe import NeuralCollapse
@@ -19,12 +20,14 @@ from attnflow.theory.checks.base import Quantity
 HUB = "albert-xlarge-v2"
 BETA, DIMENSION = 9.0, 3
 TIMES = np.linspace(0.0, 8.0, 41)
+LATE = slice(25, None)
+"""From t = 5 on, tokens are in their clusters."""
 SEED = 0
 
 
 def _make(size: Size) -> Picture:
     n = sized(size, 48, 256)
-    flow, clusters = _along_flow(n)
+    flow, clusters, solves = _along_flow(n)
     name, depth, classes = _along_depth(size)
     figure = Figure(figsize=(8.6, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -38,6 +41,8 @@ def _make(size: Size) -> Picture:
     seen = (
         Quantity("clusters of the flow", clusters, "≥", 2),
         Quantity("flow: within over between at the end", ratios["flow"][-1], "≤", 1e-2),
+        *_rates(flow),
+        solves,
     )
     numbers = {
         "model": name,
@@ -49,12 +54,28 @@ def _make(size: Size) -> Picture:
     return Picture(figure, numbers, seen)
 
 
-def _along_flow(n: int) -> tuple[list[NeuralCollapse], int]:
+def _rates(flow: list[NeuralCollapse]) -> tuple[Quantity, ...]:
+    """Within a cluster that others hardly pull at, x_i' = mean − x_i: its variance is ∝ e^{−2t}.
+
+    Others do pull a little, and clusters themselves hardly move, in times like e^{cβ}.
+    """
+    within, between = (
+        -np.polyfit(TIMES[LATE], np.log([getattr(c, name) for c in flow[LATE]]), 1)[0]
+        for name in ("within", "between")
+    )
+    return (
+        Quantity("|rate of the variance within / 2 − 1|", abs(within / 2 - 1), "≤", 0.2),
+        Quantity("|rate of the variance between| / 2", abs(between / 2), "≤", 0.1),
+    )
+
+
+def _along_flow(n: int) -> tuple[list[NeuralCollapse], int, Quantity]:
     """Tokens labelled by the metastable cluster in which they end."""
     x0 = initial.sphere(n, DIMENSION, seed=SEED)
     xs = np.asarray(simulate(SA(BETA), x0, TIMES, method=Fixed(0.05)).xs)
     found = observe.clusters(xs[-1], 0.2)
-    return [observe.neural_collapse(x, found.labels) for x in xs], found.count
+    solves = followed("(SA)", sphere(beta=BETA), TIMES, xs)
+    return [observe.neural_collapse(x, found.labels) for x in xs], found.count, solves
 
 
 def _along_depth(size: Size) -> tuple[str, list[NeuralCollapse], str]:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.second import followed, pure
 from attnflow.plot.style import PALETTE
 from attnflow.simulate import Fixed, simulate
 from attnflow.systems import PureAttention
@@ -70,6 +71,7 @@ def _make(size: Size) -> Picture:
         Quantity("clusters of the flow at the end", groups[0], "≥", 2),
         Quantity(f"clusters of the frozen prediction at t = {LATE:g}", groups[1], "≤", 1),
         Quantity("time to part, smallest start over largest", mean[0] / mean[-1], "≥", 2),
+        followed("[E](1)", pure(), TIMES, flow, until=3.0),
     )
     numbers = {
         "side": SIDES,
