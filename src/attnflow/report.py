@@ -54,9 +54,10 @@ class Report:
 
 
 def summarise(trajectory: Trajectory) -> Report:
-    """The report of a single run that kept its states."""
+    """The report of a single run that kept its states, up to where they have their digits."""
     if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
         raise InputError("a report is of a single run (no batch) that kept its states.")
+    trajectory = trajectory.with_digits
     tokens = trajectory.positions
     n, d = tokens.shape[1:]
     scale = float(np.sqrt(np.mean(np.sum(np.asarray(tokens[0]) ** 2, axis=-1))))

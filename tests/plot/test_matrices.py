@@ -1,13 +1,10 @@
 """Matrices as images: shades, and large matrices in blocks."""
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from attnflow.plot.matrices import draw_matrix, largest_in_blocks
-
-matplotlib.use("Agg")
 
 
 def test_small_weights_are_darker_for_a_power_below_one():

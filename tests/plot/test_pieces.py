@@ -1,6 +1,5 @@
 """The pieces that figures are made of draw what they are given."""
 
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
@@ -21,8 +20,6 @@ from attnflow.plot.space import (
 )
 from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import PALETTE
-
-matplotlib.use("Agg")
 
 
 @pytest.fixture

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow.bench.result import Curve
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
-
-matplotlib.use("Agg", force=False)
 
 
 def growth(curves: list[Curve], path: Path) -> Figure:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import matplotlib
-import matplotlib.ticker
 import numpy as np
 from jaxtyping import Float, Int, Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.theory import fastest_mode, linear_growth
-
-matplotlib.use("Agg", force=False)
 
 Counts = Mapping[float, Num[np.ndarray, " runs"] | list[int]]
 """The counts of several runs, by their β."""
@@ -84,7 +81,7 @@ def first_counts(
     ax.step(beta, fastest, where="post", color=INK, label="fastest mode")
     ax.plot(beta, np.sqrt(2 * beta), color=FAINT, ls=":", label=r"$\sqrt{2\beta}$")
     ax.set(ylabel="clusters that first appear", ylim=(0, None))
-    ax.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     return fastest
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,8 +14,6 @@ from matplotlib.ticker import NullLocator
 from attnflow.meanfield import MeanFieldRun
 from attnflow.meanfield.bbgky import Comparison, TwoPoint
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
-
-matplotlib.use("Agg", force=False)
 
 TALLEST = 100.0
 """The picture of distances ends here."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
 
 from attnflow import observe
 from attnflow.plot.hulls import draw_hull
@@ -20,8 +20,6 @@ from attnflow.report import Report
 from attnflow.simulate import Trajectory
 from attnflow.spaces import Circle, Sphere
 from attnflow.systems import RescaledAttention, System
-
-matplotlib.use("Agg", force=False)
 
 CLOUD = 0.9
 """Where there are always at least so many clusters for each token, their number says nothing."""
@@ -42,6 +40,7 @@ def overview(
     Tokens keep the colour of the cluster they are in at the last moment but one, so that one can
     see who came from where.
     """
+    trajectory = trajectory.with_digits
     xs = np.asarray(trajectory.positions)
     stage = stage_of(trajectory)
     moments = chosen_moments(report)
@@ -144,7 +143,7 @@ def counts_over_time(ax: Axes, report: Report) -> None:
     ax.set(ylabel="clusters", ylim=(0.8, max(report.clusters) * 1.25))
     ax.set_yscale("log", base=2)
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_minor_locator(matplotlib.ticker.NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
     if report.clusters[-1] < 8:
         ax.axhline(report.clusters[-1], color=FAINT, lw=0.6, ls=":", zorder=0)
 

@@ -8,7 +8,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,8 +19,6 @@ from attnflow.theory import transition_time
 
 if TYPE_CHECKING:
     import xarray
-
-matplotlib.use("Agg", force=False)
 
 COLUMNS = 3
 MOST_PANELS = 24

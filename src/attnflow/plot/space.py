@@ -22,13 +22,15 @@ Box = Float[np.ndarray, "2 3"]
 
 
 def box_of(x: Float[np.ndarray, "n 3"]) -> Box:
-    """The lower and the upper corner of a box around points, with a margin.
+    """The lower and the upper corner of a box around the points that are known, with a margin.
 
     >>> print(box_of(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 10.0]])))
     [[-0.05 -0.1  -0.5 ]
      [ 1.05  2.1  10.5 ]]
     """
-    low, high = x.min(axis=0), x.max(axis=0)
+    known = x[np.isfinite(x).all(axis=1)]
+    known = known if len(known) else np.zeros((1, x.shape[1]))
+    low, high = known.min(axis=0), known.max(axis=0)
     margin = MARGIN * np.maximum(high - low, 1e-9)
     return np.stack([low - margin, high + margin])
 

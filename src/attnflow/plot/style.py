@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,10 +41,18 @@ RC: dict[str, Any] = {
 }
 
 
+_ONE_AT_A_TIME = threading.RLock()
+"""Matplotlib's settings are one table for all threads."""
+
+
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the project's style, without a screen, and leave the caller's settings alone."""
-    with mpl.rc_context(RC):
+    """Draw in the project's style, and leave the caller's settings and backend alone.
+
+    Pictures are `Figure` objects without a window, so that no backend is chosen and no screen
+    needed. Threads draw one after the other, as matplotlib's settings are shared by all of them.
+    """
+    with _ONE_AT_A_TIME, mpl.rc_context(RC):
         yield
 
 
