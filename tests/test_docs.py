@@ -62,7 +62,7 @@ def measured(monkeypatch):
     import measured
 
     yield measured
-    for name in ("measured", "claims", "gallery", "colours"):
+    for name in ("measured", "claims", "gallery", "colours", "mistakes"):
         sys.modules.pop(name, None)
 
 
@@ -75,7 +75,7 @@ def test_what_was_not_seen_is_said(measured, tmp_path, monkeypatch):
     for name in ("KEPT", "PICTURES"):
         monkeypatch.setattr(measured, name, tmp_path / name)
     _keep_a_broken_figure(measured, tmp_path / "made")
-    claims, gallery = measured.pages().values()
+    claims, gallery, _ = measured.pages().values()
     assert "**0 of 1** figures show" in claims
     for page in (claims, gallery):
         assert "rank \\| of P" in page

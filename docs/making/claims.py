@@ -26,7 +26,9 @@ Starts and weights that meet the hypothesis are drawn, the flow is run, and the 
 measured. Shown is the worst draw of each quantity beside its bound; a statement about t → ∞ is
 judged at a horizon with a tolerance, which `attnflow check ID` prints. A measured agreement is no
 proof, and a bound is often a tolerance of ours where the theorem only says that something tends
-to 0.
+to 0. *Off the equation* is how far a run is from SciPy's solution of the equation as it is written;
+[which mistakes would be seen](mutants.md) says what these rows would notice. A bound is *vacuous*
+where nothing that can be run comes near it.
 """
 
 CONJECTURES = """\
@@ -141,7 +143,8 @@ def plain(text: str) -> str:
 def quantity(row: dict[str, Any]) -> str:
     """A measured number beside its bound."""
     measured, bound = (number(row[key]) for key in ("measured", "bound"))
-    return f"{plain(row['name'])}: **{measured}** {row['sense']} {bound}"
+    vacuous = " (vacuous)" if row.get("vacuous") else ""
+    return f"{plain(row['name'])}: **{measured}** {row['sense']} {bound}{vacuous}"
 
 
 def number(value: float | str) -> str:
@@ -152,7 +155,7 @@ def number(value: float | str) -> str:
 def _theorem(row: dict[str, Any]) -> Sequence[str]:
     counts = row["counts"]
     drawn = sum(counts.values())
-    said = f"{row['verdict']} in {counts['holds']} of {drawn}"
+    said = f"{row.get('said', row['verdict'])} in {counts['holds']} of {drawn}"
     if counts["unresolved"]:
         said += f", {counts['unresolved']} unresolved"
     return (

@@ -1,9 +1,11 @@
-"""The pages of what was measured: docs/claims.md and docs/gallery.md, from files and not by hand.
+"""The pages of what was measured: docs/claims.md, gallery.md and mutants.md, from files.
 
     attnflow check --json checks.json
     attnflow search C4.2 --json C4.2.json
     attnflow figures all --size paper --out figures
+    python tests/killed.py kills.json
     python docs/making/measured.py --checks checks.json --searches C4.2.json --figures figures
+    python docs/making/measured.py --mutants kills.json
 
 What is given is kept in docs/measured/ (without single draws and the numbers behind pictures),
 pictures in docs/images/figures/. The pages are written from what is kept, so parts may be measured
@@ -21,6 +23,7 @@ from typing import Any
 
 import claims
 import gallery
+import mistakes
 from colours import few_colours
 from PIL import Image
 
@@ -63,6 +66,11 @@ def keep_figures(folder: Path) -> None:
         _shrink(folder / f"{record['name']}.png", PICTURES / f"{record['name']}.png")
 
 
+def keep_mutants(file: Path) -> None:
+    """Keep what each row of `attnflow check` said of each mistake."""
+    _write(KEPT / "mutants" / "checks.json", json.loads(file.read_text()))
+
+
 def _shrink(source: Path, target: Path) -> None:
     """A picture as wide as a page needs it, with few colours."""
     picture = Image.open(source).convert("RGB")
@@ -82,7 +90,7 @@ def kept(kind: str, order: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def pages() -> dict[Path, str]:
-    """Both pages, as what is kept has them now."""
+    """The pages, as what is kept has them now."""
     from attnflow.figures import RECIPES
     from attnflow.theory.checks import CHECKS
     from attnflow.theory.search import QUESTIONS
@@ -95,9 +103,14 @@ def pages() -> dict[Path, str]:
         questions=QUESTIONS,
     )
     missing = [name for name in RECIPES if name not in {one["name"] for one in figures}]
+    tried = {
+        path.stem: json.loads(path.read_text())
+        for path in sorted((KEPT / "mutants").glob("*.json"))
+    }
     return {
         DOCS / "claims.md": claims.page(found, missing),
         DOCS / "gallery.md": gallery.page(figures, missing),
+        DOCS / "mutants.md": mistakes.page(tried),
     }
 
 
@@ -107,12 +120,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--checks", type=Path, help="what `attnflow check --json` wrote")
     parser.add_argument("--searches", type=Path, nargs="*", default=[], help="of `attnflow search`")
     parser.add_argument("--figures", type=Path, help="the folder of `attnflow figures --out`")
+    parser.add_argument("--mutants", type=Path, help="what `tests/killed.py` wrote")
     given = parser.parse_args(arguments)
     if given.checks:
         keep_checks(given.checks)
     keep_searches(given.searches)
     if given.figures:
         keep_figures(given.figures)
+    if given.mutants:
+        keep_mutants(given.mutants)
     for path, text in pages().items():
         path.write_text(text)
         print(path.relative_to(DOCS.parent))
