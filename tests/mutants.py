@@ -23,12 +23,13 @@ import jax.numpy as jnp
 
 from attnflow import initial, weights
 from attnflow.attention import attend
+from attnflow.attention.close import close_weights
 from attnflow.attention.kinds import Kind, Softmax
 from attnflow.attention.masks import Causal, Window
 from attnflow.simulate import methods
-from attnflow.simulate.solve import Problem
+from attnflow.simulate.solve import Problem, parted
 from attnflow.spaces import Sphere
-from attnflow.systems import RescaledAttention, System
+from attnflow.systems import RescaledAttention, System, rescaled
 from attnflow.systems.angular import AngularAttention
 from attnflow.systems.attention import AttentionSystem
 from attnflow.weights import AffineHeads, Heads, apply
@@ -180,7 +181,18 @@ def betas_become(change: Callable[[Any], Any]) -> list[Patch]:
     def other_task(task: Any) -> Any:
         return eqx.tree_at(lambda task: task.beta, task, change(task.beta))
 
-    return [*tasks_become(other_task), (AngularAttention, "velocity", velocity)]
+    scored = RescaledAttention._each_scored
+
+    def each_scored(self: Any, t: Any, y: Any, bounded: Any, fn: Any) -> Any:
+        beta = self._sharpened(2 * self.mu * t, y.dtype)
+        other = change(beta) / beta
+        return scored(self, t, y, bounded, lambda q, k: fn(other * q, k))
+
+    return [
+        *tasks_become(other_task),
+        (AngularAttention, "velocity", velocity),
+        (RescaledAttention, "_each_scored", each_scored),
+    ]
 
 
 @mutant("ignore β")
@@ -214,17 +226,27 @@ def unnormalised() -> list[Patch]:
     def denominator(self: Any, row_sums: Any, total: Any) -> Any:
         return jnp.broadcast_to(total, row_sums.shape)
 
-    return [(Softmax, "denominator", denominator)]
+    def close(q: Any, k: Any, masses: Any = None, mask: Any = None) -> Any:
+        weights = close_weights(q, k, masses, mask)
+        m = jnp.ones(len(k), weights.dtype) if masses is None else masses
+        return weights / weights.max(axis=1, keepdims=True) / m.sum()
+
+    return [(Softmax, "denominator", denominator), (rescaled, "close_weights", close)]
 
 
 @mutant("ignore masses")
 def ignore_masses() -> list[Patch]:
     """Every token has mass 1."""
-    return tasks_become(
+    without = tasks_become(
         lambda task: eqx.tree_at(
             lambda task: task.masses, task, None, is_leaf=lambda leaf: leaf is None
         )
     )
+
+    def close(q: Any, k: Any, masses: Any = None, mask: Any = None) -> Any:
+        return close_weights(q, k, None, mask)
+
+    return [*without, (rescaled, "close_weights", close)]
 
 
 @mutant("mask off by one")
@@ -245,7 +267,8 @@ START: ContextVar[Any] = ContextVar("START", default=None)
 def freeze_attention() -> list[Patch]:
     """The weights are those of the start. (Not in runs that keep something else than states.)"""
     begin, advance = Problem.begin, Problem.advance
-    summed, weighted = AttentionSystem._summed, RescaledAttention._weighted
+    summed, means = AttentionSystem._summed, RescaledAttention._means
+    weighted = RescaledAttention._weighted
 
     def frozen_begin(self: Any, x: Any, *rest: Any, **named: Any) -> Any:
         with started(x if self.save is None else None):
@@ -254,7 +277,7 @@ def freeze_attention() -> list[Patch]:
     def frozen_advance(self: Any, at: Any, *rest: Any, **named: Any) -> Any:
         first = None
         if self.save is None:
-            first = jax.tree.map(lambda kept: kept[0], at.kept)
+            first = jax.tree.map(lambda kept: kept[0], parted(at.kept)[0])
             first = first if at.basis is None else first @ at.basis.T
         with started(first):
             return advance(self, at, *rest, **named)
@@ -280,20 +303,29 @@ def freeze_attention() -> list[Patch]:
 
         return self.heads.at(t, x.dtype).sum(one)
 
-    def frozen_weighted(self: Any, t: Any, seen: Any, values: Any, scale: Any, masses: Any) -> Any:
+    def at_the_start(self: Any, t: Any, values: Any, masses: Any) -> Any:
         start = START.get()
-        if start is None:
-            return weighted(self, t, seen, values, scale, masses)
-        return self.heads.at(t, seen.dtype).each(
+        return self.heads.at(t, values.dtype).each(
             lambda head: attend(
                 apply(head.Q, start), apply(head.K, start), values, beta=self.beta, masses=masses
             )
         )
 
+    def frozen_means(self: Any, t: Any, y: Any, values: Any, masses: Any) -> Any:
+        if START.get() is None:
+            return means(self, t, y, values, masses)
+        return at_the_start(self, t, values, masses)
+
+    def frozen_weighted(self: Any, t: Any, seen: Any, values: Any, scale: Any, masses: Any) -> Any:
+        if START.get() is None:
+            return weighted(self, t, seen, values, scale, masses)
+        return at_the_start(self, t, values, masses)
+
     return [
         (Problem, "begin", frozen_begin),
         (Problem, "advance", frozen_advance),
         (AttentionSystem, "_summed", frozen_sum),
+        (RescaledAttention, "_means", frozen_means),
         (RescaledAttention, "_weighted", frozen_weighted),
     ]
 
@@ -326,13 +358,13 @@ def stand_still() -> list[Patch]:
     def same(self: Any, k: Any, x: Any, dt: Any, masses: Any = None) -> Any:
         return x
 
-    def own_values(self: Any, t: Any, seen: Any, values: Any, scale: Any, masses: Any) -> Any:
-        return self.heads.at(t, seen.dtype).each(lambda head: values)
+    def own_values(self: Any, t: Any, y: Any, values: Any, masses: Any) -> Any:
+        return self.heads.at(t, y.dtype).each(lambda head: values)
 
     found = subclasses(System)
     moving = [(kind, "velocity", still) for kind in found if "velocity" in vars(kind)]
     layers = [(kind, "layer", same) for kind in found if "layer" in vars(kind)]
-    return [*moving, *layers, (RescaledAttention, "_weighted", own_values)]
+    return [*moving, *layers, (RescaledAttention, "_means", own_values)]
 
 
 class LowDopri8(diffrax.Dopri8):

@@ -201,6 +201,35 @@ def test_a_step_limit_keeps_what_was_reached():
     assert part.ts[-1] <= caught.value.time < ts[len(part.ts)]
 
 
+def test_a_stopped_run_is_continued_from_the_time_that_it_reached(tmp_path):
+    """Its last state is later than its last save: taken for that of ts[-1] it shifted all times."""
+    ts = np.array([0.0, 1.0, 12.0])
+    with pytest.raises(af.IncompleteRun) as caught:
+        af.simulate(af.SA(3.0), start(), ts, method=af.Adaptive(max_steps=20))
+    part, stop = caught.value.trajectory, caught.value.time
+    assert float(part.t_final) == stop > float(part.ts[-1])
+    assert f"stopped at t = {stop:g}" in repr(part)
+    with pytest.raises(af.InputError, match=rf"ts\[0\] = 1, .*ends at {stop:g}"):
+        af.simulate(af.SA(3.0), part, ts[1:])
+    part.save(tmp_path / "part.zarr")
+    for known in (part, af.Trajectory.load(tmp_path / "part.zarr")):
+        later = af.simulate(af.SA(3.0), known, [stop, 12.0])
+        whole = known.join(later)
+        expected = af.simulate(af.SA(3.0), start(), np.insert(ts, 2, stop))
+        np.testing.assert_array_equal(whole.ts, expected.ts)
+        np.testing.assert_allclose(whole.xs, expected.xs, atol=1e-7)
+
+
+def test_members_that_stopped_at_different_times_are_continued_one_by_one():
+    x0 = af.initial.sphere(8, 3, seed=2, batch=2)
+    with pytest.raises(af.IncompleteRun) as caught:
+        af.simulate(af.SA(3.0), x0, [0.0, 12.0], method=af.Adaptive(max_steps=20))
+    part = caught.value.trajectory
+    assert len(np.unique(part.t_final)) == 2
+    with pytest.raises(af.InputError, match="stopped at different times"):
+        af.simulate(af.SA(3.0), part, [float(part.t_final[0]), 12.0])
+
+
 @pytest.mark.slow
 def test_a_failing_member_leaves_the_others_alone():
     x0 = jnp.stack([start(), 1e100 * start()])

@@ -163,6 +163,7 @@ def _gathered(
         merges=jax.tree.map(shaped, method.merges(at.solver_state)),
         inner=inner,
         inner_final=inner_last,
+        t_final=shaped(at.t),
     )
 
 

@@ -86,6 +86,7 @@ def run_on_host(
             rejected=jnp.asarray(0),
             system=system,
             method=method,
+            t_final=jnp.asarray(t, ts.dtype),
         )
 
     try:

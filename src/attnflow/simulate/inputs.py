@@ -139,7 +139,7 @@ def check_continued(earlier: Trajectory, ts: Any, masses: Any) -> None:
         raise InputError("masses come with the earlier trajectory: leave them out to continue it.")
     if is_traced((earlier.ts, ts)) or np.ndim(ts) != 1 or not np.size(ts):
         return
-    end, start = float(earlier.ts[-1]), float(np.asarray(ts).ravel()[0])
+    end, start = float(earlier.ended), float(np.asarray(ts).ravel()[0])
     if not math.isclose(end, start, rel_tol=1e-6, abs_tol=1e-12):
         raise InputError(
             f"ts[0] = {start:g}, but the earlier trajectory ends at {end:g}: a run is continued "
@@ -161,7 +161,7 @@ def continued(earlier: Trajectory, system: Any, method: Any, ts: Any) -> tuple[A
     if not is_traced(final) and not np.isfinite(np.asarray(final)).all():
         raise InputError(
             f"x0: the last state of the earlier trajectory has lost digits at t = "
-            f"{float(earlier.ts[-1]):g}: continue it with its own system and with Adaptive or "
+            f"{float(earlier.ended):g}: continue it with its own system and with Adaptive or "
             "Fixed, which use the coordinates that it was integrated in."
         )
     return final, False

@@ -37,7 +37,8 @@ class Trajectory(eqx.Module):
     returned), `final` (*batch, n, d) the last state, from which a run can be continued. `masses`
     are those of the tokens, `steps` and `rejected` count the steps of each member of a batch,
     `system` and `method` are what was run (their descriptions, after `load`). `merges` is the merge
-    tree of a run with `Coarsening`, and of the runs that it continues.
+    tree of a run with `Coarsening`, and of the runs that it continues. `t_final` (*batch) is the
+    time of `final`: ts[-1], but for a run that stopped between two save times.
 
     A system that is integrated in other coordinates than its own (`RescaledAttention`) keeps them
     too: `inner` like `xs` and `inner_final` like `final`. Runs are continued from them,
@@ -56,6 +57,21 @@ class Trajectory(eqx.Module):
     merges: Merges | None = None
     inner: Array | None = None
     inner_final: Array | None = None
+    t_final: Array | None = None
+
+    @property
+    def ended(self) -> Any:
+        """The time from which this run is continued: that of `final`, one for all members."""
+        if self.t_final is None or is_traced((self.t_final, self.ts)):
+            return self.ts[-1]
+        ends = np.unique(np.asarray(self.t_final))
+        if len(ends) > 1:
+            raise InputError(
+                f"x0: the members of this batch stopped at different times, from t = {ends[0]:g} "
+                f"to {ends[-1]:g}: continue each by itself, from run.final[i] at ts[0] = "
+                "run.t_final[i]."
+            )
+        return ends[0]
 
     @property
     def positions(self) -> Array:
@@ -127,25 +143,31 @@ class Trajectory(eqx.Module):
         if count in (0, len(self.ts)):
             return self
         ts, xs, inner = (self.ts[:count], self.xs[..., :count, :, :], self.inner[..., :count, :, :])
-        cut = (ts, xs, xs[..., -1, :, :], inner, inner[..., -1, :, :])
-        return eqx.tree_at(
-            lambda run: (run.ts, run.xs, run.final, run.inner, run.inner_final), self, cut
+        return replace(
+            self,
+            ts=ts,
+            xs=xs,
+            final=xs[..., -1, :, :],
+            inner=inner,
+            inner_final=inner[..., -1, :, :],
+            t_final=None,
         )
 
     def join(self, later: Trajectory) -> Trajectory:
         """This run and its continuation as one; the time they share is kept once."""
-        if is_traced((self.ts, later.ts)) or float(later.ts[0]) != float(self.ts[-1]):
+        if is_traced((self.ts, later.ts)) or float(later.ts[0]) != float(self.ended):
             raise InputError(
-                f"the later run starts at t = {later.ts[0]}, but this one ends at {self.ts[-1]}: "
+                f"the later run starts at t = {later.ts[0]}, but this one ends at {self.ended}: "
                 "join a run with its own continuation, simulate(system, run, ts)."
             )
         axis = self.xs.ndim - 3
+        new = slice(int(float(later.ts[0]) == float(self.ts[-1])), None)
         inner = None
         if self.inner is not None and later.inner is not None:
-            inner = jnp.concatenate([self.inner, later.inner[..., 1:, :, :]], axis=axis)
+            inner = jnp.concatenate([self.inner, later.inner[..., new, :, :]], axis=axis)
         return Trajectory(
-            ts=jnp.concatenate([self.ts, later.ts[1:]]),
-            xs=jnp.concatenate([self.xs, later.xs[..., 1:, :, :]], axis=axis),
+            ts=jnp.concatenate([self.ts, later.ts[new]]),
+            xs=jnp.concatenate([self.xs, later.xs[..., new, :, :]], axis=axis),
             final=later.final,
             masses=later.masses,
             steps=self.steps + later.steps,
@@ -155,6 +177,7 @@ class Trajectory(eqx.Module):
             merges=joined(self.merges, later.merges),
             inner=inner,
             inner_final=later.inner_final,
+            t_final=later.t_final,
         )
 
     def to_xarray(self) -> xarray.Dataset:
@@ -183,6 +206,8 @@ class Trajectory(eqx.Module):
             for name in MERGE_FIELDS:
                 values = np.asarray(getattr(self.merges, name))
                 variables[f"merge_{name}"] = ((*batch, "merge"), values)
+        if self.t_final is not None:
+            variables["t_final"] = (batch, np.asarray(self.t_final))
         variables["steps"] = (batch, np.asarray(self.steps))
         variables["rejected"] = (batch, np.asarray(self.rejected))
         attrs = {
@@ -231,6 +256,7 @@ class Trajectory(eqx.Module):
                 merges=_merges(data),
                 inner=_given(data, "inner"),
                 inner_final=_given(data, "inner_final"),
+                t_final=_given(data, "t_final"),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(path, error) from None
@@ -245,10 +271,12 @@ class Trajectory(eqx.Module):
             size = f"{' × '.join(map(str, batch))} runs of {size}"
         steps = np.asarray(self.steps)
         taken = f"{steps.min()}" if steps.min() == steps.max() else f"{steps.min()}–{steps.max()}"
+        early = self.t_final is not None and float(np.min(self.t_final)) > float(self.ts[-1])
+        stopped = f", stopped at t = {float(np.min(self.t_final)):g}" if early else ""
         return (
             f"Trajectory of {self.system}\n"
-            f"  {size}, {len(self.ts)} times from {float(self.ts[0]):g} to {float(self.ts[-1]):g}, "
-            f"{self.final.dtype}\n"
+            f"  {size}, {len(self.ts)} times from {float(self.ts[0]):g} to {float(self.ts[-1]):g}"
+            f"{stopped}, {self.final.dtype}\n"
             f"  {self.method}: {taken} steps, {int(np.asarray(self.rejected).sum())} rejected"
         )
 

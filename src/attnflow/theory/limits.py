@@ -187,11 +187,11 @@ def _growth(V: Any) -> tuple[float, float]:
 
 def _towards_origin(trajectory: Trajectory, d: int, tol: float | int) -> MeasuredGeometry:
     system, ts = trajectory.system, np.asarray(trajectory.ts)
-    first, last = trajectory.xs[0], trajectory.final
+    first, last = trajectory.xs[0], trajectory.xs[-1]
     if isinstance(system, RescaledAttention):
         first = system.to_x(ts[0], first)
-        inner = trajectory.inner_final
-        last = system.to_x(ts[-1], last) if inner is None else system.to_x_inside(ts[-1], inner)
+        inner = trajectory.inner
+        last = system.to_x(ts[-1], last) if inner is None else system.to_x_inside(ts[-1], inner[-1])
     sizes = [float(np.linalg.norm(np.asarray(x), axis=-1).max()) for x in (first, last)]
     residual = sizes[1] / sizes[0] if sizes[0] > 0 else 0.0
     kind: Kind = "origin" if residual <= tol else "unsettled"
