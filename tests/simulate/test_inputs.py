@@ -179,15 +179,17 @@ def test_a_step_beyond_the_end_is_one_step(dt):
 
 def test_a_velocity_that_overflows():
     """Before any step, with the largest exponent instead of advice about max_steps."""
+    near, apart = (np.array([[1.0, 0.0], [np.cos(a), np.sin(a)]]) for a in (0.5, 1.0))
     bad(
-        r"velocity of USA\(beta=1000\) at x0 is too large for float64, .* above s = 710",
-        lambda: af.simulate(af.USA(1000.0), X0, [0, 1]),
+        r"at x0 cannot be followed: it overflows, in USA\(beta=1000\) \(float64 .* s = 710\)\. Take",
+        lambda: af.simulate(af.USA(1000.0), near, [0, 1]),
     )
     one = np.stack([X0, X0]).astype(np.float32)
     bad(
-        r"run 0 of the batch.*float32, where e\^s overflows above s = 89",
+        r"run 0 of the batch.*\(float32 holds e\^s up to s = 89\)",
         lambda: af.simulate(af.USA(200.0), one, [0, 1]),
     )
+    bad(r"it is \d\.\de\+234", lambda: af.simulate(af.USA(1000.0), apart, [0, 1]))
 
 
 @pytest.mark.parametrize("method", [af.Fixed(1e-3), af.Layers(1e-3)])

@@ -199,7 +199,7 @@ class _Run:
         chunk = self._chunk(x)
         limit = self.problem.method.steps_limit(self.problem.system, self.problem.ts)
         at = self._watch(_begin(self.problem, x, masses, basis, keys, merges))
-        self._require_finite_velocity(at)
+        self._require_velocity(at)
         bar = bar_for(progress)
         try:
             if not np.isfinite(np.asarray(at.dt)).all():
@@ -217,18 +217,15 @@ class _Run:
             bar.close()
         return at.kept, _final(self.problem, at), at
 
-    def _require_finite_velocity(self, at: Standing) -> None:
-        """Refuse a start whose velocity overflows, before any step."""
+    def _require_velocity(self, at: Standing) -> None:
+        """Refuse a start whose velocity cannot be followed, before any step."""
         failed = np.asarray(at.failed)
         if failed.any():
-            i, dtype = int(np.argmax(failed)), jax.tree.leaves(at.y)[0].dtype
+            i = int(np.argmax(failed))
             who = f"x0 (run {i} of the batch)" if len(failed) > 1 else "x0"
-            most = np.log(np.finfo(dtype).max)
-            raise InputError(
-                f"the velocity of {self.problem.system!r} at {who} is too large for {dtype}, where "
-                f"e^s overflows above s = {most:.0f} and its square above {most / 2:.0f}: take a "
-                "smaller beta, smaller weights or tokens, or a normalised system such as SA."
-            )
+            fault = self._fault(i, _final(self.problem, at), at)
+            if fault is not None:
+                raise InputError(f"the velocity at {who} cannot be followed: {fault}.")
 
     def _chunk(self, x: Array) -> int:
         """Steps in a chunk: a power of 4, so that few sizes are compiled."""
@@ -287,7 +284,8 @@ class _Run:
 
     def _fault(self, i: int, final: Any, at: Standing) -> str | None:
         """What is wrong with the velocity at the last state of member i; None if nothing is."""
-        x = final[i] if at.basis is None else final[i] @ at.basis[i].T
+        x = parted(final)[0][i]
+        x = x if at.basis is None else x @ at.basis[i].T
         masses = None if at.masses is None else at.masses[i]
         try:
             v = self.problem.system.velocity(at.t[i], x, masses)
@@ -298,9 +296,12 @@ class _Run:
         speed, size = (float(jnp.abs(a).max()) for a in (v, x))
         if not np.isfinite(size) or speed <= FASTEST * max(1.0, size):
             return None
-        most = f"where {x.dtype} ends at {float(jnp.finfo(x.dtype).max):.1e}"
-        said = f"it is {speed:.1e}" if np.isfinite(speed) else f"it overflows, {most}"
-        return f"{said}, in {self.problem.system!r}. Take a smaller beta, or smaller weights"
+        most = float(np.log(jnp.finfo(x.dtype).max))
+        said = f"it is {speed:.1e}" if np.isfinite(speed) else "it overflows"
+        return (
+            f"{said}, in {self.problem.system!r} ({x.dtype} holds e^s up to s = {most:.0f}). Take "
+            "a smaller beta, smaller weights or tokens, or a normalised system such as SA"
+        )
 
     def _reached(self, at: Standing) -> tuple[Array, Any, Any, Standing]:
         """The save times that some member reached, what it kept there, and the last states.

@@ -279,19 +279,27 @@ def joined(earlier: Merges | None, later: Merges | None) -> Merges | None:
 
 
 def _joined(earlier: list[np.ndarray], later: list[np.ndarray]) -> list[np.ndarray]:
-    """The fields of two trees of one member as those of one."""
-    n = len(earlier[0]) + 1
-    whole = [a.copy() for a in earlier]
-    count = int(np.sum(whole[2] >= 0))
-    leader = np.arange(n)
-    for kept, gone in zip(whole[1][:count], whole[2][:count], strict=True):
-        leader[leader == gone] = kept
-    for entry in zip(*(a[: int(np.sum(later[2] >= 0))] for a in later), strict=True):
-        kept, gone = leader[entry[1]], leader[entry[2]]
+    """The fields of two trees of one member as those of one.
+
+    A later run that merged equal tokens anew did so in an order of its own, so masses are added up
+    along the joint tree, from those that tokens had when they first merged.
+    """
+    whole = [np.full_like(a, -1 if a.dtype.kind == "i" else np.nan) for a in earlier]
+    entries = [
+        entry
+        for tree in (earlier, later)
+        for entry in zip(*(a[: int(np.sum(tree[2] >= 0))] for a in tree), strict=True)
+    ]
+    leader, mass, count = np.arange(len(earlier[0]) + 1), {}, 0
+    for time, kept, gone, mass_kept, mass_gone in entries:
+        mass.setdefault(int(kept), mass_kept)
+        mass.setdefault(int(gone), mass_gone)
+        kept, gone = int(leader[kept]), int(leader[gone])
         if kept == gone:
             continue
-        for field, value in zip(whole, (entry[0], kept, gone, *entry[3:]), strict=True):
+        for field, value in zip(whole, (time, kept, gone, mass[kept], mass[gone]), strict=True):
             field[count] = value
+        mass[kept] += mass[gone]
         leader[leader == gone] = kept
         count += 1
     return whole
