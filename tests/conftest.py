@@ -1,5 +1,6 @@
 import ctypes
 import mmap
+import os
 import signal
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from threadpoolctl import threadpool_limits
 
 import attnflow  # noqa: F401
 
+# Tests compile much and run little: without optimisation they take less than half the time. An
+# empty XLA_FLAGS compiles as for users; so do the tests of `.ci/elsewhere`.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Threads of BLAS spin while they wait: on busy cores a small matrix costs 40 times as much.
 threadpool_limits(1, "blas")

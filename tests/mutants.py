@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -26,13 +27,14 @@ from attnflow.attention import attend
 from attnflow.attention.close import close_weights
 from attnflow.attention.kinds import Kind, Softmax
 from attnflow.attention.masks import Causal, Window
+from attnflow.attention.task import Task
 from attnflow.simulate import methods
 from attnflow.simulate.solve import Problem, parted
 from attnflow.spaces import Sphere
 from attnflow.systems import RescaledAttention, System, rescaled
 from attnflow.systems.angular import AngularAttention
 from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import AffineHeads, Heads, apply
+from attnflow.weights import AbstractHeads, apply
 
 Patch = tuple[Any, str, Any]
 """A class, the name of what it has, and what it has instead."""
@@ -77,19 +79,17 @@ def mutant(name: str) -> Callable[[Callable[[], list[Patch]]], Callable[[], list
 
 
 def weights_become(change: Callable[[Any], tuple[Any, Any, Any]]) -> list[Patch]:
-    """All systems get their matrices from `Heads.at`: there the three become others."""
+    """All systems get their matrices from `AbstractHeads.at`: there the three become others."""
 
-    def patched(original: Callable) -> Callable:
-        def at(self: Any, t: Any, dtype: Any) -> Any:
-            heads = original(self, t, dtype)
-            return eqx.tree_at(
-                lambda h: (h.Q, h.K, h.V), heads, change(heads), is_leaf=lambda leaf: leaf is None
-            )
+    original = AbstractHeads.at
 
-        return at
+    def at(self: Any, t: Any, dtype: Any) -> Any:
+        heads = original(self, t, dtype)
+        return eqx.tree_at(
+            lambda h: (h.Q, h.K, h.V), heads, change(heads), is_leaf=lambda leaf: leaf is None
+        )
 
-    kinds = [kind for kind in (Heads, AffineHeads) if "at" in vars(kind)]
-    return [(kind, "at", patched(kind.at)) for kind in kinds]
+    return [(AbstractHeads, "at", at)]
 
 
 def total_becomes(change: Callable[[Any], Any]) -> list[Patch]:
@@ -160,16 +160,6 @@ def first_head() -> list[Patch]:
 # Attention
 
 
-def tasks_become(change: Callable[[Any], Any]) -> list[Patch]:
-    """What `attend` is asked for becomes something else, for every kind of attention."""
-
-    def patched(original: Callable) -> Callable:
-        return lambda self, task: original(self, change(task))
-
-    kinds = [kind for kind in subclasses(Kind) if "prepared" in vars(kind)]
-    return [(kind, "prepared", patched(kind.prepared)) for kind in kinds]
-
-
 def betas_become(change: Callable[[Any], Any]) -> list[Patch]:
     """β becomes another one, also where angles stand for tokens."""
     original = AngularAttention.velocity
@@ -178,8 +168,8 @@ def betas_become(change: Callable[[Any], Any]) -> list[Patch]:
         other = eqx.tree_at(lambda system: system.beta, self, change(self.beta))
         return original(other, t, x, masses)
 
-    def other_task(task: Any) -> Any:
-        return eqx.tree_at(lambda task: task.beta, task, change(task.beta))
+    def patched(original: Callable) -> Callable:
+        return lambda self, q, k, beta, *rest: original(self, q, k, change(beta), *rest)
 
     scored = RescaledAttention._each_scored
 
@@ -189,7 +179,7 @@ def betas_become(change: Callable[[Any], Any]) -> list[Patch]:
         return scored(self, t, y, bounded, lambda q, k: fn(other * q, k))
 
     return [
-        *tasks_become(other_task),
+        *everywhere(Kind, "as_rowwise", patched),
         (AngularAttention, "velocity", velocity),
         (RescaledAttention, "_each_scored", each_scored),
     ]
@@ -237,16 +227,21 @@ def unnormalised() -> list[Patch]:
 @mutant("ignore masses")
 def ignore_masses() -> list[Patch]:
     """Every token has mass 1."""
-    without = tasks_become(
-        lambda task: eqx.tree_at(
-            lambda task: task.masses, task, None, is_leaf=lambda leaf: leaf is None
-        )
-    )
+
+    def patched(original: Callable) -> Callable:
+        return lambda self, q, k, beta, masses, mask: original(self, q, k, beta, None, mask)
+
+    def task(q: Any, k: Any, v: Any, beta: Any, masses: Any, *rest: Any) -> Task:
+        return Task(q, k, v, beta, None, *rest)
 
     def close(q: Any, k: Any, masses: Any = None, mask: Any = None) -> Any:
         return close_weights(q, k, None, mask)
 
-    return [*without, (rescaled, "close_weights", close)]
+    return [
+        *everywhere(Kind, "as_rowwise", patched),
+        (import_module("attnflow.attention.attend"), "Task", task),
+        (rescaled, "close_weights", close),
+    ]
 
 
 @mutant("mask off by one")
@@ -361,10 +356,11 @@ def stand_still() -> list[Patch]:
     def own_values(self: Any, t: Any, y: Any, values: Any, masses: Any) -> Any:
         return self.heads.at(t, y.dtype).each(lambda head: values)
 
-    found = subclasses(System)
-    moving = [(kind, "velocity", still) for kind in found if "velocity" in vars(kind)]
-    layers = [(kind, "layer", same) for kind in found if "layer" in vars(kind)]
-    return [*moving, *layers, (RescaledAttention, "_means", own_values)]
+    return [
+        *everywhere(System, "velocity", lambda original: still),
+        *everywhere(System, "layer", lambda original: same),
+        (RescaledAttention, "_means", own_values),
+    ]
 
 
 class LowDopri8(diffrax.Dopri8):
@@ -416,6 +412,18 @@ def biased() -> list[Patch]:
         return (W + jnp.swapaxes(W, -1, -2)) / jnp.sqrt(2)
 
     return [(initial, "sphere", one_sided), (weights, "ginibre", symmetric)]
+
+
+def everywhere(base: type, name: str, patched: Callable[[Callable], Callable]) -> list[Patch]:
+    """A method becomes another one in every class that gives it; none is a mistake of its own."""
+    patches = [
+        (kind, name, patched(vars(kind)[name]))
+        for kind in subclasses(base)
+        if name in vars(kind) and not getattr(vars(kind)[name], "__isabstractmethod__", False)
+    ]
+    if not patches:
+        raise LookupError(f"no class under {base.__name__} has {name}: this mistake is not made")
+    return patches
 
 
 def subclasses(kind: type) -> list[type]:

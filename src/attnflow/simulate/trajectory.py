@@ -109,8 +109,7 @@ class Trajectory(eqx.Module):
         W = W if jnp.iscomplexobj(W) else W.astype(self.final.dtype)
         if self.inner is None:
             return self.xs @ W.T
-        system = self.running
-        return self.each(lambda t, y: system.functionals(t, y, W))
+        return _functionals(self, self.running, W)
 
     @property
     def running(self) -> System:
@@ -279,6 +278,11 @@ class Trajectory(eqx.Module):
             f"{stopped}, {self.final.dtype}\n"
             f"  {self.method}: {taken} steps, {int(np.asarray(self.rejected).sum())} rejected"
         )
+
+
+@eqx.filter_jit
+def _functionals(run: Trajectory, system: System, W: Array) -> Array:
+    return run.each(lambda t, y: system.functionals(t, y, W))
 
 
 def _given(data: xarray.Dataset, name: str) -> Array | None:
