@@ -45,7 +45,7 @@ def with_system(make: Callable) -> Callable[[Trial], Trial]:
 class Deaf(RescaledAttention):
     """Rescaled attention whose tokens attend to themselves alone."""
 
-    def _weighted(self, t, seen, values, log_scale, masses):
+    def _means(self, t, y, values, masses):
         return values
 
 
@@ -190,7 +190,7 @@ def test_rows_that_are_boolean_at_once_have_no_rate() -> None:
     leaders, system = CHECKS["T2.1"], RescaledAttention(1.0, 1.0, 1.0)
     far = np.array([[-100.0], [0.0], [100.0]])
     assert "too few" in leaders.measure(system, np.arange(3.0), np.array([far] * 3))
-    rows, _ = leaders.measure(system, np.zeros(3), np.array([far / 1e3] * 3))
+    rows, *_ = leaders.measure(system, np.zeros(3), np.array([far / 1e3] * 3))
     assert not rows.holds
 
 

@@ -106,7 +106,10 @@ class Trajectory(eqx.Module):
                 f"W must have shape (k, {self.final.shape[-1]}), one row for each functional, but "
                 f"its shape is {W.shape}."
             )
-        W = W if jnp.iscomplexobj(W) else W.astype(self.final.dtype)
+        if jnp.iscomplexobj(W):
+            real, imaginary = jnp.split(self.along(jnp.concatenate([W.real, W.imag])), 2, axis=-1)
+            return jax.lax.complex(real, imaginary)
+        W = W.astype(self.final.dtype)
         if self.inner is None:
             return self.xs @ W.T
         return _functionals(self, self.running, W)

@@ -105,16 +105,21 @@ class DualCoordinates(FlowCheck):
 
     def states(self, trajectory: Trajectory) -> np.ndarray:
         """The coordinates φ_k*(z)."""
-        return np.asarray(dual_coordinates(trajectory).real)
+        V = total_of(trajectory.running, trajectory.final.shape[-1])
+        return np.asarray(dual_coordinates(trajectory, V).real)
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity]:
         """The largest step back of a minimum or a maximum."""
-        V = sum(V for _, _, V in weights_of(system, xs.shape[-1]))
-        values = eigenbasis(V).values
+        values = eigenbasis(total_of(system, xs.shape[-1])).values
         along = xs[..., (np.abs(values.imag) < 1e-12) & (values.real >= -1e-12)]
         low, high = along.min(axis=1), along.max(axis=1)
         back = np.maximum(-np.diff(low, axis=0), np.diff(high, axis=0)) / (high[0] - low[0])
         return [Quantity("largest step back of a min or max", back.max(), "≤", 1e-7)]
+
+
+def total_of(system: Any, d: int) -> Float[np.ndarray, "d d"]:
+    """`Σ_h V_h`."""
+    return np.sum([V for _, _, V in weights_of(system, d)], axis=0)
 
 
 class PolytopeTimesSubspace(FlowCheck):
