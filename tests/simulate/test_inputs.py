@@ -181,7 +181,7 @@ def test_a_velocity_that_overflows():
     """Before any step, with the largest exponent instead of advice about max_steps."""
     near, apart = (np.array([[1.0, 0.0], [np.cos(a), np.sin(a)]]) for a in (0.5, 1.0))
     bad(
-        r"at x0 cannot be followed: it overflows, in USA\(beta=1000\) \(float64 .* s = 710\)\. Take",
+        r"x0 cannot be followed: it overflows, in USA\(beta=1000\) \(float64 .* s = 710\)\. Take",
         lambda: af.simulate(af.USA(1000.0), near, [0, 1]),
     )
     one = np.stack([X0, X0]).astype(np.float32)

@@ -15,12 +15,18 @@ import pytest
 
 import attnflow as af
 from attnflow import meanfield, observe
+from attnflow.observe.stability import APART
+from attnflow.simulate.solve import solve
 from attnflow.spaces import Sphere
 from attnflow.spec import write_spec
-from attnflow.spec.read import parse_spec
+from attnflow.spec.read import parse_spec, parse_sweep
+from attnflow.spec.system import key_for
+from attnflow.sweep.check import check as check_sweep
+from attnflow.sweep.draws import mark
+from attnflow.sweep.tile import Computer
 from attnflow.systems import System
 from attnflow.weights import PerLayer
-from every_system import built
+from every_system import EXAMPLES, built
 
 
 class Undeclared(System):
@@ -270,3 +276,106 @@ def test_the_geometry_of_the_limit(name):
         return
     assert name in ("PureAttention", "RescaledAttention", "plain attention")
     assert found.kind in ("unsettled", "origin", "polytope", "hyperplanes", "polytope x subspace")
+
+
+FLOWING = ("plain SA", "plain attention", "masked SA", "rotary", "Kuramoto", "Krause", "noisy SA")
+"""Some of those that have a tangent flow, and must not be refused."""
+
+
+APART_AND_STAYING = jnp.array([[1.0, 0.0], [-1.0, 0.5], [0.3, 1.2], [0.0, -1.4]])
+"""Tokens that do not collide within the time of a test; the graph of Kuramoto needs all of its."""
+
+
+def followed(system, x, ts, method, key):
+    """The states at the times ts, which are steps: by the velocity or the layers alone.
+
+    Noise is what it is for the same key: such runs are those of `solve`.
+    """
+    if system.random and system.dynamics == "diffusion":
+        return solve(system, x, ts, method=method, key=key)[0]
+    system = system.drawing(key) if system.random else system
+    step = eqx.filter_jit(layer if system.dynamics == "map" else rk4)
+    states = [x]
+    for t, dt in zip(ts[:-1], np.diff(ts), strict=True):
+        states.append(step(system, t, states[-1], dt))
+    return jnp.stack(states)
+
+
+def layer(system, t, x, dt):
+    """The layer that begins at t."""
+    return system.layer(jnp.round(t / dt), x, dt)
+
+
+def rk4(system, t, x, dt):
+    """A step as in textbooks."""
+    a = system.velocity(t, x)
+    b = system.velocity(t + dt / 2, x + dt / 2 * a)
+    c = system.velocity(t + dt / 2, x + dt / 2 * b)
+    d = system.velocity(t + dt, x + dt * c)
+    return system.retract(x + dt / 6 * (a + 2 * b + 2 * c + d))
+
+
+def stepping(system, dt):
+    """The method of one step size for a system."""
+    if system.dynamics == "map":
+        return {"name": "Layers", "dt": dt}
+    return {"name": "Fixed", "dt": dt, "solver": "euler" if system.random else "rk4"}
+
+
+@pytest.mark.slow
+@every
+def test_lyapunov_exponents(name):
+    """The growth of a small perturbation, seen as the distance of two runs."""
+    system, x = met(name)
+    x = {"Kuramoto": x, "Aggregation": APART_AND_STAYING}.get(name, x[:4])
+    key, ts = jax.random.key(3), jnp.linspace(0, 0.32, 65)
+    method = af.Fixed(0.005, "euler" if system.random else "rk4")
+    said = refused(lambda: observe.lyapunov_exponent(system, x, 0.32, method=method, key=key))
+    if said is None:
+        assert name not in FLOWING
+        return
+    direction = jax.random.fold_in(jax.random.key(0), APART)
+    u = system.space.project(x, jax.random.normal(direction, x.shape))
+    near = system.retract(x + 1e-6 * u / jnp.linalg.norm(u))
+    one, other = (followed(system, start, ts, method, key) for start in (x, near))
+    apart = np.linalg.norm(np.asarray(other - one).reshape(65, -1), axis=1)
+    expected = np.log(apart[-1] / apart[16]) / (0.75 * 0.32)
+    assert float(said.exponent) == pytest.approx(expected, rel=5e-3, abs=5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", af.SYSTEMS)
+def test_sweeps(name):
+    """A cell of a sweep is the run that its spec describes."""
+    given = EXAMPLES[name]
+    small = {"n": 5} if "n" in given["start"] else {}
+    dt = 1.0 if built(name)[0].dynamics == "map" else 0.1
+    spec = refused(
+        lambda: parse_sweep(
+            {
+                "seed": 4,
+                "system": given["system"],
+                "start": given["start"] | small,
+                "times": {"stop": 5 * dt, "count": 6},
+                "method": stepping(built(name)[0], dt),
+                "axes": {"method.dt": [dt]},
+                "keep": {"width": {"observable": "diameter"}},
+            }
+        )
+    )
+    if spec is None or refused(lambda: check_sweep(spec)) is None:
+        assert name == "Hardmax"
+        return
+    computer = Computer(spec)
+    found = computer.values(computer.grid[0])["width"][0, 0]
+    cell = spec.cell({"method.dt": dt})
+    key = jax.random.key(4)
+    for word in (*mark(cell), 0):
+        key = jax.random.fold_in(key, word)
+    system, x0 = cell.draw(key)
+    x0, noise = system.space.admit(x0), key_for("noise", key)
+    xs = followed(system, x0, jnp.linspace(0, 5 * dt, 6), cell.build_method(), noise)
+    for x, width in zip(xs, found, strict=True):
+        each = np.asarray(system.positions(x))
+        expected = np.linalg.norm(each[:, None] - each, axis=-1).max()
+        assert width == pytest.approx(expected, rel=1e-6)

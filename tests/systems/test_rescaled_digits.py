@@ -170,3 +170,25 @@ def test_a_mask_is_that_of_pure_attention(t):
     A = af.observe.attention(masked, z, t)
     np.testing.assert_allclose(A, af.observe.attention(pure, START), atol=1e-9)
     assert np.triu(A, 1).max() == 0
+
+
+def layers_by_hand(decaying: float, dt: float, count: int) -> np.ndarray:
+    """φ₁*(z) after each layer, where every coordinate keeps its own digits."""
+    a, b = (np.asarray(START) @ DUAL.T).T
+    found = [a]
+    for k in range(count):
+        A = attention_of(k * np.log1p(dt), a, b)
+        a, b = a + dt / (1 + dt) * (A @ a - a), b + dt * decaying * (A @ b)
+        found.append(a)
+    return np.array(found)
+
+
+def test_layers_stop_before_their_z_has_lost_a_coordinate():
+    """Layers hold z itself: noise was handed out where z has no digits left for φ₁*(z)."""
+    ts = np.arange(0, 40.25, 0.25)
+    with pytest.raises(af.IncompleteRun, match=r"layers hold z itself.* run the flow") as caught:
+        af.simulate(skew(-0.9), START, ts, method=af.Layers(0.25))
+    part = caught.value.trajectory
+    assert 15 < float(part.ts[-1]) < 30
+    leading = np.asarray(part.xs) @ DUAL[0]
+    np.testing.assert_allclose(leading, layers_by_hand(-0.9, 0.25, len(part.ts) - 1), atol=1e-5)

@@ -264,9 +264,7 @@ class _Run:
         if fault is not None:
             why = f"{who} has no velocity that could be followed: {fault}"
         elif not finite[i]:
-            why = f"the state of {who} is no longer finite: tokens ran away, or a step took one "
-            why += "to the origin, which has no direction. Take a smaller dt, or look at tokens "
-            why += "that grow through RescaledAttention"
+            why = f"the state of {who} is no longer finite: {self.problem.system.not_finite}"
         elif failed[i] and not int(at.accepted[i]):
             why = f"no first step of {who} is short enough, down to {dt:.1e}: the velocity at the "
             why += "start is too large for this span of time, or jumps there. Take a smaller beta "

@@ -290,7 +290,8 @@ def _joined(earlier: list[np.ndarray], later: list[np.ndarray]) -> list[np.ndarr
         for tree in (earlier, later)
         for entry in zip(*(a[: int(np.sum(tree[2] >= 0))] for a in tree), strict=True)
     ]
-    leader, mass, count = np.arange(len(earlier[0]) + 1), {}, 0
+    mass: dict[int, float] = {}
+    leader, count = np.arange(len(earlier[0]) + 1), 0
     for time, kept, gone, mass_kept, mass_gone in entries:
         mass.setdefault(int(kept), mass_kept)
         mass.setdefault(int(gone), mass_gone)

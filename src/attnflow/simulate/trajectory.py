@@ -273,8 +273,8 @@ class Trajectory(eqx.Module):
             size = f"{' × '.join(map(str, batch))} runs of {size}"
         steps = np.asarray(self.steps)
         taken = f"{steps.min()}" if steps.min() == steps.max() else f"{steps.min()}–{steps.max()}"
-        early = self.t_final is not None and float(np.min(self.t_final)) > float(self.ts[-1])
-        stopped = f", stopped at t = {float(np.min(self.t_final)):g}" if early else ""
+        end = float(np.min(self.ts[-1] if self.t_final is None else self.t_final))
+        stopped = f", stopped at t = {end:g}" if end > float(self.ts[-1]) else ""
         return (
             f"Trajectory of {self.system}\n"
             f"  {size}, {len(self.ts)} times from {float(self.ts[0]):g} to {float(self.ts[-1]):g}"

@@ -79,6 +79,14 @@ class System(eqx.Module):
         """Which coordinates `decode` could not hold, in words: "some coordinates"."""
         return "some coordinates"
 
+    @property
+    def not_finite(self) -> str:
+        """Why a state may no longer be finite, and what to do, for the error of a run."""
+        return (
+            "tokens ran away, or a step took one to the origin, which has no direction. Take a "
+            "smaller dt, or look at tokens that grow through RescaledAttention"
+        )
+
     def functionals(self, t: Any, y: Any, W: Inexact[Array, "k d"]) -> Inexact[Array, "n k"]:
         """The numbers `<w_k, x_i>` of the state that the coordinates y of `encode` stand for."""
         return self.decode(t, y) @ W.T

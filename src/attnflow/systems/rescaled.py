@@ -243,10 +243,27 @@ class RescaledAttention(AttentionSystem):
         seen = apply(power(R / radius, layers), x)
         means = self._weighted(k * dt, seen, x, 2 * k * jnp.log(radius), masses)
         if self.heads.count is None:
-            return x + dt * jnp.linalg.solve(R, apply(V, means - x).T).T
+            return self._held(layers, x + dt * jnp.linalg.solve(R, apply(V, means - x).T).T, dt)
         moved = power(jnp.linalg.inv(R), layers) @ V @ power(R, layers)
         pushed = (means @ jnp.swapaxes(moved, -1, -2)).sum(axis=0)
-        return jnp.linalg.solve(R, (x + dt * pushed).T).T
+        return self._held(layers, jnp.linalg.solve(R, (x + dt * pushed).T).T, dt)
+
+    def _held(self, layers: Any, z: Float[Array, "n d"], dt: Any) -> Float[Array, "n d"]:
+        """The z of the next layer, NaN where floats have lost a coordinate: as in `decode`."""
+        split = self.split.astype(z.dtype)  # type: ignore[union-attr]
+        along, one = apply(split.dual, z), jnp.eye(len(split.C), dtype=z.dtype)
+        R = one + dt * jnp.where(split.resting, split.matrix(self.total.astype(z.dtype)), 0)
+        y = apply(power(R, layers + 1), along)
+        return jnp.where(self._drowned(y, along).any(axis=-1), jnp.nan, z)
+
+    @property
+    def not_finite(self) -> str:
+        """Layers hold z itself."""
+        return (
+            "layers hold z itself, which grows where V decays until floats cannot hold its other "
+            "coordinates beside that (or tokens ran away). Stop earlier, or run the flow with "
+            "Adaptive, whose trajectory keeps all of them"
+        )
 
     @property
     def merging_obstacle(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, ArrayLike, Float, Key, Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -37,9 +37,9 @@ class HarmonicSA(AngleSystem):
 
     beta: Float[Array, ""]
 
-    def __init__(self, beta: Float[Array, ""]):
+    def __init__(self, beta: Float[ArrayLike, ""]):
         super().__init__()
-        self.beta = beta
+        self.beta = jnp.asarray(beta, float)
 
     def velocity(
         self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
