@@ -295,7 +295,7 @@ def _joined(earlier: list[np.ndarray], later: list[np.ndarray]) -> list[np.ndarr
     for time, kept, gone, mass_kept, mass_gone in entries:
         mass.setdefault(int(kept), mass_kept)
         mass.setdefault(int(gone), mass_gone)
-        kept, gone = int(leader[kept]), int(leader[gone])
+        kept, gone = sorted((int(leader[kept]), int(leader[gone])))
         if kept == gone:
             continue
         for field, value in zip(whole, (time, kept, gone, mass[kept], mass[gone]), strict=True):
