@@ -50,17 +50,17 @@ class Stopping(Claim):
 
 
 def test_a_check_that_holds(monkeypatch):
-    monkeypatch.setitem(CHECKS, "claim", Claim(0.25, 0.5, None))
+    monkeypatch.setitem(CHECKS, "claim", Claim(0.25, 0.5, 0.75, None))
     code, said = call("check", "claim", "--json", "a.json", "--verbose")
     assert code == 0, said
-    assert "claim holds in 2 of 3 draws, 1 unresolved" in said
+    assert "claim holds in 3 of 4 draws, 1 unresolved" in said
     assert "a number → it is at most 1 (no horizon)" in said
-    assert "value 0.5 ≤ 1 margin 0.5" in said
+    assert "value 0.75 ≤ 1 margin 0.25" in said
     assert "unresolved: value = None, seed = 0: it was not drawn" in said
     assert "1 of 1 statements hold" in said
     [record] = json.loads(Path("a.json").read_text())
     assert record["verdict"] == "holds"
-    assert record["counts"] == {"holds": 2, "fails": 0, "unresolved": 1}
+    assert record["counts"] == {"holds": 3, "fails": 0, "unresolved": 1}
     assert record["draws"][1]["quantities"][0]["margin"] == 0.5
 
 
@@ -68,7 +68,7 @@ def test_a_check_that_fails_exits_with_1(monkeypatch):
     monkeypatch.setitem(CHECKS, "claim", Claim(0.5, 2.0))
     code, said = call("check", "claim", "-v")
     assert code == 1
-    assert "claim fails in 1 of 2 draws, 1 failed" in said
+    assert "claim fails (the theorem) in 1 of 2 draws, 1 failed" in said
     assert "fails: value = 2, seed = 0: value: 2, not ≤ 1" in said
     assert "Not: claim" in said
 

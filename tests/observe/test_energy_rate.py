@@ -93,3 +93,8 @@ def test_what_has_no_identity_is_refused(system):
     name = type(system).__name__
     with pytest.raises(InputError, match=rf"system must be SA\(beta\) or USA.* it is {name}\("):
         energy_rate(system, tokens(0))
+
+
+def test_tokens_off_the_sphere_are_refused():
+    with pytest.raises(af.InputError, match="rows of norm 1"):
+        af.observe.energy_rate(af.SA(1.0), 2 * af.initial.sphere(n=4, d=3, seed=0))

@@ -217,3 +217,10 @@ def test_jit_and_vmap():
     xs = jnp.asarray(np.stack([tokens(s) for s in range(2)]))
     got = jax.jit(jax.vmap(lambda x: jacobian(af.SA(1.0), x)))(xs)
     np.testing.assert_allclose(got[1], jacobian(af.SA(1.0), xs[1]), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [af.Layers(0.5), af.Coarsening()])
+def test_methods_without_a_tangent_flow_are_refused(method):
+    x = af.initial.sphere(n=4, d=3, seed=0)
+    with pytest.raises(af.InputError, match=r"Adaptive\(\) or Fixed\(dt\)"):
+        af.observe.lyapunov_exponent(af.SA(1.0), x, 32, method=method)

@@ -146,6 +146,19 @@ def test_a_continued_run_starts_where_the_earlier_one_ended():
     traj = af.simulate(SA, X0, [0.0, 1.0])
     bad(r"ts\[0\] = 2.*ends at 1", lambda: af.simulate(SA, traj, [2.0, 3.0]))
     bad("masses", lambda: af.simulate(SA, traj, [1.0, 3.0], masses=np.ones(4)))
+    bad(r"ts\[0\] = 1.*ends at 1", lambda: af.simulate(SA, traj, [1 + 1e-7, 3.0]))
+
+
+@pytest.mark.parametrize("masses", [[1j, 1j, 1j, 1j], ["a", "b", "c", "d"]])
+def test_masses_are_real_numbers(masses):
+    bad("masses must be", lambda: af.simulate(SA, X0, [0.0, 1.0], masses=masses))
+
+
+@pytest.mark.parametrize("method", [None, af.Fixed(0.01, "euler"), af.Layers(0.01)])
+def test_noise_has_a_number_for_every_step(method):
+    """Numbers of 32 bits ran out, and all steps got the same draw: a variance of 99 for 1."""
+    noisy = af.Noisy(SA, 0.1)
+    bad("below 2³¹", lambda: af.simulate(noisy, X0, [3e7, 3e7 + 1], method=method, key=0))
 
 
 def test_a_size_that_does_not_fit_is_refused_with_the_number(monkeypatch):

@@ -263,3 +263,13 @@ def test_a_system_of_ones_own_is_merged_once_it_says_that_it_may():
     run = af.simulate(Mean(), TWO, [0.0, 20.0, 1e30], method=af.Coarsening(EPS, 1e-11, 1e-13))
     expected = np.log(np.tan(1.0) / np.tan(np.arcsin(EPS / 2)))
     assert float(run.merges.time[0]) == pytest.approx(expected, rel=1e-7)
+
+
+def test_equal_tokens_are_merged_at_once():
+    """Their difference, as it is compiled, need not be 0."""
+    three = np.asarray(af.initial.sphere(n=3, d=2, seed=3))
+    run = af.simulate(
+        af.SA(9.0), np.concatenate([three, three]), [3.0, 5.0], method=af.Coarsening(EPS)
+    )
+    assert np.asarray(run.merges.time)[:3].tolist() == [3.0, 3.0, 3.0]
+    assert int(run.merges.count) == 3

@@ -207,6 +207,14 @@ def test_a_stopped_run_is_continued_from_the_time_that_it_reached(tmp_path):
         np.testing.assert_allclose(whole.xs, expected.xs, atol=1e-7)
 
 
+def test_what_was_kept_is_left_as_it_is_where_a_run_stops():
+    """log 0 is no reason to drop a save time that was reached."""
+    few, ts = af.Adaptive(max_steps=20), [0.0, 0.5, 1.0, 12.0]
+    with pytest.raises(af.IncompleteRun) as caught:
+        af.simulate(af.SA(3.0), start(), ts, method=few, save=lambda t, x: jnp.log(t))
+    assert caught.value.trajectory.ts.tolist() == ts[:3]
+
+
 def test_members_that_stopped_at_different_times_are_continued_one_by_one():
     x0 = af.initial.sphere(8, 3, seed=2, batch=2)
     with pytest.raises(af.IncompleteRun) as caught:

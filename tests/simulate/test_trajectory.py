@@ -4,6 +4,7 @@ import json
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray
@@ -139,3 +140,24 @@ def test_save_of_a_single_observable_is_labelled():
     several = af.simulate(af.SA(2.0), X0, TS, save=lambda t, x: {"t": t})
     with pytest.raises(af.InputError, match="more than one array"):
         several.to_xarray()
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        lambda t, x: t,
+        lambda t, x: x[0],
+        lambda t, x: jnp.stack([x @ x.T] * 2),
+        lambda t, x: {"t": t, "x": x},
+    ],
+    ids=["a number", "a row", "three axes", "a table"],
+)
+def test_what_was_kept_is_joined_along_time(save):
+    x0 = af.initial.sphere(n=4, d=3, seed=0)
+    first = af.simulate(af.SA(1.0), x0, [0.0, 1.0, 2.0], save=save)
+    both = first.join(af.simulate(af.SA(1.0), first, [2.0, 3.0], save=save))
+    whole = af.simulate(af.SA(1.0), x0, [0.0, 1.0, 2.0, 3.0], save=save)
+    assert both.ts.tolist() == whole.ts.tolist()
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), both.xs, whole.xs)
+    with pytest.raises(af.InputError, match="no positions"):
+        _ = both.positions

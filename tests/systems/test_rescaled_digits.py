@@ -12,6 +12,7 @@ from attnflow import theory
 from attnflow.attention.close import close_weights
 from attnflow.report import summarise
 from attnflow.simulate import LostDigits
+from attnflow.systems.balance import power
 
 BASIS = np.array([[1.0, 0.6], [0.3, 1.0]])
 DUAL = np.linalg.inv(BASIS)
@@ -192,3 +193,34 @@ def test_layers_stop_before_their_z_has_lost_a_coordinate():
     assert 15 < float(part.ts[-1]) < 30
     leading = np.asarray(part.xs) @ DUAL[0]
     np.testing.assert_allclose(leading, layers_by_hand(-0.9, 0.25, len(part.ts) - 1), atol=1e-5)
+
+
+def diagonal(*values: float) -> af.RescaledAttention:
+    return af.RescaledAttention(V=np.diag(values))
+
+
+def test_another_v_has_other_coordinates(tmp_path):
+    """Coordinates that were small passed for equal: z jumped from 0.5 to 2e8."""
+    x0 = np.array([[1.0, 0.5], [-1.0, 0.7]])
+    first = af.simulate(diagonal(1.0, -1.0), x0, [0.0, 1.0, 20.0])
+    later = af.simulate(diagonal(1.0, -2.0), first, [20.0, 20.5])
+    np.testing.assert_array_equal(later.xs[0], first.final)
+    np.testing.assert_array_equal(first.join(later).along(np.eye(2)), first.join(later).xs)
+    loaded = af.Trajectory.load(first.save(tmp_path / "run.zarr"))
+    with pytest.raises(af.InputError, match=r"weights of this .* are others"):
+        loaded.of(diagonal(1.0, -2.0))
+    np.testing.assert_array_equal(
+        af.simulate(diagonal(1.0, -2.0), loaded, [20.0, 20.5]).xs[0], first.final
+    )
+
+
+def test_rounding_in_an_imaginary_part_is_left_out():
+    run = quiet(diagonal(1.0, -1.0), START, [0.0, 10.0, 100.0])
+    real, complex_ = (run.along(np.array([[1.0, small]]))[-1] for small in (1e-17, 1e-17j))
+    np.testing.assert_allclose(complex_, np.asarray(real) + 0j, rtol=1e-12)
+
+
+def test_powers_of_many_layers():
+    assert float(power(jnp.array([[1 + 1e-7]]), 2**24 + 5)[0, 0]) == pytest.approx(
+        (1 + 1e-7) ** (2**24 + 5), rel=1e-9
+    )

@@ -12,6 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.attention import Blocked
 from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
+from attnflow.observe.tangent import require_unit
 from attnflow.systems import System
 
 BLOCK = Blocked().block
@@ -74,6 +75,7 @@ def energy_rate(
     _require_identity(system)
     require_state(x, masses)
     x = as_floats(x)
+    require_unit(x)
     m = jnp.ones(len(x), x.dtype) if masses is None else jnp.asarray(masses, x.dtype)
     return _energy_rate(system, t, x, m)
 

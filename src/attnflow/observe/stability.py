@@ -140,6 +140,10 @@ def lyapunov_exponent(
     ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
     method = method or usual_method(system, x, ts[0], m, RESOLVED["euler"])
     inputs.check_method(method, system, x, ts, m)
+    if not method.encodes:
+        raise InputError(
+            f"method must be Adaptive() or Fixed(dt), which have a tangent flow; it is {method!r}."
+        )
     tangent = TANGENT[system.dynamics](system.precise(len(x)))
     limit = method.steps_limit(system, ts)
     growth, reached = _growth(tangent, start, m, ts, method, limit, inputs.check_key(system, key))

@@ -309,9 +309,9 @@ class _Run:
         T = len(self.problem.ts)
         alive = np.asarray(_finite(at.y))
         x, inner = parted(at.kept)
-        sound = np.asarray(jax.vmap(_finite)(x if inner is None else inner)) & (
-            np.arange(T) < np.asarray(at.count)[:, None]
-        )
+        sound = np.arange(T) < np.asarray(at.count)[:, None]
+        if self.problem.save is None:
+            sound &= np.asarray(jax.vmap(_finite)(x if inner is None else inner))
         count = max(1, int(sound.any(axis=0).sum()))
         kept = jax.tree.map(lambda a: a[:, :count], at.kept)
         final = _final(self.problem, at)

@@ -17,7 +17,7 @@ from attnflow.randomness import as_key
 from attnflow.simulate.choice import check_method
 from attnflow.simulate.methods import Method
 from attnflow.simulate.noise import missing_key
-from attnflow.simulate.trajectory import Trajectory
+from attnflow.simulate.trajectory import Trajectory, has_coordinates
 from attnflow.systems import System
 
 
@@ -122,7 +122,12 @@ def check_masses(masses: Any, shape: tuple[int, ...], dtype: Any) -> Array | Non
     """Masses m_j > 0: one for each token, the same for all members of a batch or each its own."""
     if masses is None:
         return None
-    m = jnp.asarray(masses)
+    try:
+        m = jnp.asarray(masses)
+    except NO_NUMBERS:
+        raise InputError(f"masses must be positive numbers, not {masses!r}.") from None
+    if jnp.iscomplexobj(m):
+        raise InputError("masses must be real numbers, but they are complex.")
     if m.shape not in (shape[-2:-1], shape[:-1]):
         raise InputError(
             f"masses must have shape {shape[-2:-1]}, one for each token, but it is {m.shape}."
@@ -139,8 +144,8 @@ def check_continued(earlier: Trajectory, ts: Any, masses: Any) -> None:
         raise InputError("masses come with the earlier trajectory: leave them out to continue it.")
     if is_traced((earlier.ts, ts)) or np.ndim(ts) != 1 or not np.size(ts):
         return
-    end, start = float(earlier.ended), float(np.asarray(ts).ravel()[0])
-    if not math.isclose(end, start, rel_tol=1e-6, abs_tol=1e-12):
+    end, start = float(earlier.ended), float(check_times(ts, earlier.final.dtype)[0])
+    if not math.isclose(end, start, rel_tol=8 * float(jnp.finfo(earlier.final.dtype).eps)):
         raise InputError(
             f"ts[0] = {start:g}, but the earlier trajectory ends at {end:g}: a run is continued "
             "from where it ended."
@@ -153,12 +158,18 @@ def continued(earlier: Trajectory, system: Any, method: Any, ts: Any) -> tuple[A
     It is where the earlier run kept these and the system uses the same ones: then no digit is lost.
     """
     check_system(system)
+    system.check_start(jnp.asarray(earlier.final))
     inner, final = earlier.inner_final, earlier.final
     if inner is not None and system.encoded:
         encodes = check_method(method, system, final, ts, earlier.masses).encodes
         if encodes and (is_traced((earlier, system)) or _same_coordinates(earlier, system)):
             return jnp.asarray(inner), True
     if not is_traced(final) and not np.isfinite(np.asarray(final)).all():
+        if inner is None:
+            raise InputError(
+                "x0: the last state of the earlier trajectory is not finite, as tokens ran away: "
+                "start from an earlier state."
+            )
         raise InputError(
             f"x0: the last state of the earlier trajectory has lost digits at t = "
             f"{float(earlier.ended):g}: continue it with its own system and with Adaptive or "
@@ -170,27 +181,17 @@ def continued(earlier: Trajectory, system: Any, method: Any, ts: Any) -> tuple[A
 def _same_coordinates(earlier: Trajectory, system: System) -> bool:
     """Whether `encode` of the system means what it meant in the earlier run, as far as can be told.
 
-    That run's system is asked at two times. One that was loaded is not known: then the states that
-    were kept must be those of this system, or, where they have no digits, its name.
+    That run's system is asked at two times, for a unit of each coordinate. One that was loaded is
+    not known: then its name must be the same, and the last state that of its coordinates.
     """
-
-    def decoded(system: System, ts: Any, ys: Array) -> np.ndarray:
-        return np.asarray(jax.vmap(system.decode)(jnp.asarray(ts, ys.dtype), ys))
-
-    def same(a: np.ndarray, b: np.ndarray) -> bool:
-        known = np.isfinite(a) & np.isfinite(b)
-        return np.allclose(a[known], b[known], rtol=1e-4, atol=1e-6)
-
-    if isinstance(earlier.system, System):
-        y = jnp.asarray(earlier.inner_final).reshape(-1, *earlier.final.shape[-2:])[0]
-        ts, ys = np.arange(2.0), jnp.stack([y, y])
-        ours, theirs = (decoded(each, ts, ys) for each in (system, earlier.system))
-        return earlier.system.encoded and same(ours, theirs)
-    if str(system) != earlier.system or earlier.inner is None:
-        return str(system) == earlier.system
-    ys = earlier.inner.reshape(-1, *earlier.inner.shape[-3:])[0]
-    states = np.asarray(earlier.xs).reshape(-1, *ys.shape)[0]
-    return same(decoded(system, earlier.ts, ys), states)
+    if not isinstance(earlier.system, System):
+        return str(system) == earlier.system and has_coordinates(system, earlier)
+    if not earlier.system.encoded:
+        return False
+    d, dtype = earlier.final.shape[-1], earlier.final.dtype
+    ts, ys = jnp.arange(2, dtype=dtype), jnp.stack([jnp.eye(d, dtype=dtype)] * 2)
+    ours, theirs = (np.asarray(jax.vmap(each.decode)(ts, ys)) for each in (system, earlier.system))
+    return np.allclose(ours, theirs, rtol=1e-4 if dtype == jnp.float32 else 1e-9, equal_nan=True)
 
 
 def check_memory(system: System, method: Method, x: Array, T: int, saves_states: bool) -> None:

@@ -214,7 +214,7 @@ def meeting(
         x, v = path.with_rate(s)
         apart, rate = x[1] - x[0], v[1] - v[0]
         squared = apart @ apart
-        return (squared <= eps**2) & ((apart @ rate < 0) | (squared == 0))
+        return (squared <= eps**2) & ((apart @ rate < 0) | (squared <= equal(x)))
 
     def narrow(_: Any, between: tuple[Array, Array]) -> tuple[Array, Array]:
         before, after = between
@@ -235,13 +235,13 @@ def closest(
 
     With `later` only those pairs count whose places then are within the given distance.
     """
-    n = len(mass)
+    n, same = len(mass), equal(x)
     index = jnp.arange(n)
 
     def row(i: Array) -> tuple[Array, Array]:
         apart = x - x[i]
         squared = inner(apart, apart)[:, 0]
-        approaching = (inner(apart, v - v[i])[:, 0] < 0) | (squared == 0)
+        approaching = (inner(apart, v - v[i])[:, 0] < 0) | (squared <= same)
         alive = (mass > 0) & (mass[i] > 0) & (index > i)
         if later is not None:
             between = later[0] - later[0][i]
@@ -253,6 +253,11 @@ def closest(
     squared, j = jax.lax.map(row, index, batch_size=min(ROWS, n))
     i = jnp.argmin(squared)
     return squared[i], i, j[i]
+
+
+def equal(x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """The squared distance up to which tokens are equal: compilers round a difference of twins."""
+    return jnp.square(4 * jnp.finfo(x.dtype).eps) * jnp.max(inner(x, x))
 
 
 def joined(earlier: Merges | None, later: Merges | None) -> Merges | None:

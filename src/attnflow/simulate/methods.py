@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
-from attnflow.simulate.noise import Increments, Kicked, Noise
+from attnflow.simulate.noise import Increments, Kicked, Noise, require_numbered
 from attnflow.simulate.stepping import (
     RK4,
     EqualSteps,
@@ -272,6 +272,8 @@ class Fixed(Method):
         _require_possible(ts, self.dt, system)
         if system.dynamics == "diffusion":
             _require_noise_solver(self, system)
+            if ts is not None and not is_traced(self.dt):
+                require_numbered(ts, float(self.dt))
         else:
             super().check(system, ts)
 
@@ -328,6 +330,8 @@ class Layers(Method):
         dt = float(self.dt)
         _require_possible(ts, dt, system)
         _require_steps(ts, dt, "layers")
+        if system.random:
+            require_numbered(ts, dt)
         system.check_layers(dt, ts[0])
 
     def check_resolution(self, ts: Float[np.ndarray, " T"]) -> None:
@@ -359,9 +363,10 @@ def _require_steps(ts: Float[np.ndarray, " T"], dt: float, what: str) -> None:
 def _require_noise_solver(method: Fixed, system: System) -> None:
     ito = system.ito  # type: ignore[attr-defined]
     if method.solver == "rk4" or (method.solver == "heun" and ito):
+        allowed, sense = ("'euler'", " in the sense of Itô") if ito else ("'heun' or 'euler'", "")
         raise InputError(
-            f"method must be Fixed(dt, 'euler') for {type(system).__name__}, which has "
-            f"noise{' in the sense of Itô' if ito else ''}; it is {method!r}."
+            f"method must be Fixed(dt, {allowed}) for {type(system).__name__}, which has "
+            f"noise{sense}; it is {method!r}."
         )
 
 

@@ -9,6 +9,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from attnflow.errors import InputError
@@ -18,6 +19,10 @@ from attnflow.systems import Diffusive
 GOLDEN = 0.381966
 """Numbers of steps are rounded down after this is added. Starts are multiples of a step, or simple
 fractions away from one: none is on the edge, as 2.5 would be if 0.5 were added."""
+
+
+MOST_NUMBERED = 2**31 - 1
+"""Steps have numbers of 32 bits."""
 
 
 class Increments(eqx.Module):
@@ -47,6 +52,16 @@ class Increments(eqx.Module):
         drawn = jax.random.normal(key, (parts, *self.shape), size.dtype)
         # A loop, or the draw is compiled into, and repeated for, every use of a coordinate.
         return jax.lax.map(lambda w: size * w, drawn)
+
+
+def require_numbered(ts: Float[np.ndarray, " T"], dt: float) -> None:
+    """Refuse times so late that the numbers of their steps, from which noise is drawn, run out."""
+    shortest = min(dt / 2, float(np.diff(ts).min()))
+    if not np.abs(ts).max() < MOST_NUMBERED * shortest:
+        raise InputError(
+            f"ts: noise is drawn from the number t/dt of each step, which must be below 2³¹, but "
+            f"ts[-1] = {ts[-1]:g} and dt = {dt:g}: count time from 0, or take a longer dt."
+        )
 
 
 class Noise(diffrax.AbstractTerm):

@@ -81,6 +81,8 @@ class Trajectory(eqx.Module):
         >>> af.simulate(af.Kuramoto(K=1.0), np.zeros((3, 1)), [0.0, 1.0]).positions.shape
         (2, 3, 2)
         """
+        if not is_states(self.xs, self.final, self.ts):
+            raise InputError("save=fn kept something else than states, so there are no positions.")
         xs = jnp.asarray(self.xs)
         if not isinstance(self.system, System):
             return xs
@@ -106,12 +108,10 @@ class Trajectory(eqx.Module):
                 f"W must have shape (k, {self.final.shape[-1]}), one row for each functional, but "
                 f"its shape is {W.shape}."
             )
-        if jnp.iscomplexobj(W):
-            real, imaginary = jnp.split(self.along(jnp.concatenate([W.real, W.imag])), 2, axis=-1)
-            return jax.lax.complex(real, imaginary)
-        W = W.astype(self.final.dtype)
+        kind = self.final.dtype
+        W = W.astype(jnp.result_type(kind, jnp.complex64) if jnp.iscomplexobj(W) else kind)
         if self.inner is None:
-            return self.xs @ W.T
+            return self.xs.astype(W.dtype) @ W.T
         return _functionals(self, self.running, W)
 
     @property
@@ -125,6 +125,11 @@ class Trajectory(eqx.Module):
         """A loaded run together with the system that ran, which must be known to look inside."""
         if str(system) != str(self.system):
             raise InputError(f"system must be the one that ran, {self.system}, not {system}.")
+        if not has_coordinates(system, self):
+            raise InputError(
+                f"system must be the one that ran, but the weights of this {system} are others: "
+                "its coordinates of the last state do not belong to that state."
+            )
         return replace(self, system=system)
 
     def each(self, fn: Any) -> Array:
@@ -162,14 +167,18 @@ class Trajectory(eqx.Module):
                 f"the later run starts at t = {later.ts[0]}, but this one ends at {self.ended}: "
                 "join a run with its own continuation, simulate(system, run, ts)."
             )
-        axis = self.xs.ndim - 3
-        new = slice(int(float(later.ts[0]) == float(self.ts[-1])), None)
+        axis = self.final.ndim - 2
+        shared = int(float(later.ts[0]) == float(self.ts[-1]))
+
+        def after(a: Array, b: Array) -> Array:
+            return jnp.concatenate([a, jax.lax.slice_in_dim(b, shared, None, axis=axis)], axis=axis)
+
         inner = None
-        if self.inner is not None and later.inner is not None:
-            inner = jnp.concatenate([self.inner, later.inner[..., new, :, :]], axis=axis)
+        if self.inner is not None and later.inner is not None and self._goes_on_inside(later.inner):
+            inner = after(self.inner, later.inner)
         return Trajectory(
-            ts=jnp.concatenate([self.ts, later.ts[new]]),
-            xs=jnp.concatenate([self.xs, later.xs[..., new, :, :]], axis=axis),
+            ts=jnp.concatenate([self.ts, later.ts[shared:]]),
+            xs=jax.tree.map(after, self.xs, later.xs),
             final=later.final,
             masses=later.masses,
             steps=self.steps + later.steps,
@@ -181,6 +190,14 @@ class Trajectory(eqx.Module):
             inner_final=later.inner_final,
             t_final=later.t_final,
         )
+
+    def _goes_on_inside(self, inner: Array) -> bool:
+        """Whether a continuation has the coordinates of this run: it then began where this ended.
+
+        With another V they are others, and the two do not belong together.
+        """
+        last = np.asarray(self.inner_final)
+        return np.array_equal(last, np.asarray(inner[..., 0, :, :]), equal_nan=True)
 
     def to_xarray(self) -> xarray.Dataset:
         """A dataset with the dimensions `time, token, dim` (and `batch`), described in `attrs`."""
@@ -281,6 +298,26 @@ class Trajectory(eqx.Module):
             f"{stopped}, {self.final.dtype}\n"
             f"  {self.method}: {taken} steps, {int(np.asarray(self.rejected).sum())} rejected"
         )
+
+
+def has_coordinates(system: System, run: Trajectory) -> bool:
+    """Whether the last state of a run is that of its coordinates `inner_final`, in this system.
+
+    Entries without digits are left out; all of them together say nothing.
+    """
+    if run.inner_final is None or not system.encoded:
+        return run.inner_final is None
+    shape = run.final.shape[-2:]
+    ys = jnp.asarray(run.inner_final).reshape(-1, *shape)
+    ends = run.ts[-1] if run.t_final is None else run.t_final
+    ts = jnp.broadcast_to(jnp.asarray(ends, ys.dtype), run.final.shape[:-2]).reshape(-1)
+    there = np.asarray(run.final).reshape(-1, *shape)
+    found = np.asarray(jax.vmap(system.decode)(ts, ys))
+    if not np.array_equal(np.isnan(found), np.isnan(there)):
+        return False
+    known = np.isfinite(there) & np.isfinite(found)
+    rtol = 1e-3 if run.final.dtype == jnp.float32 else 1e-6
+    return np.allclose(found[known], there[known], rtol=rtol, atol=1e-12)
 
 
 @eqx.filter_jit

@@ -177,4 +177,4 @@ def power(R: Float[Array, "d d"], k: Any) -> Float[Array, "d d"]:
         return result, base @ base
 
     k = jnp.asarray(k, dtype=jnp.int32)
-    return jax.lax.fori_loop(0, 24, square, (jnp.eye(len(R), dtype=R.dtype), R))[0]
+    return jax.lax.fori_loop(0, 31, square, (jnp.eye(len(R), dtype=R.dtype), R))[0]

@@ -89,7 +89,7 @@ class System(eqx.Module):
 
     def functionals(self, t: Any, y: Any, W: Inexact[Array, "k d"]) -> Inexact[Array, "n k"]:
         """The numbers `<w_k, x_i>` of the state that the coordinates y of `encode` stand for."""
-        return self.decode(t, y) @ W.T
+        return self.decode(t, y).astype(W.dtype) @ W.T
 
     def attention_inside(self, t: Any, y: Any, masses: Float[Array, " n"] | None = None) -> Array:
         """The attention weights, of a system that has some, at the coordinates y of `encode`."""

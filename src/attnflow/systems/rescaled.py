@@ -197,11 +197,12 @@ class RescaledAttention(AttentionSystem):
         """
         z = self._rescaled(t, y)
         if self.split is None:
-            return z @ W.T
+            return z.astype(W.dtype) @ W.T
         split = self.split.astype(y.dtype)
-        inside = W @ split.basis
+        inside = W @ split.basis.astype(W.dtype)
         rounding = jnp.finfo(y.dtype).eps ** 0.6 * jnp.linalg.norm(W, axis=-1, keepdims=True)
-        return z @ jnp.where(_lengths(jnp.abs(inside), split) > rounding, inside, 0).T
+        counted = jnp.where(_lengths(jnp.abs(inside), split) > rounding, inside, 0)
+        return z.astype(W.dtype) @ counted.T
 
     def flow(
         self, t: Any, y: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
