@@ -118,7 +118,7 @@ def test_as_a_module_without_arguments_it_shows_the_metastable_run(folder):
         [sys.executable, "-m", "attnflow", "run"],
         capture_output=True,
         text=True,
-        env=os.environ | {"COLUMNS": "200"},
+        env=os.environ | {"COLUMNS": "200", "XLA_FLAGS": ""},
         timeout=300,
     )
     assert done.returncode == 0, done.stderr

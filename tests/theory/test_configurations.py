@@ -44,8 +44,8 @@ def test_random_starts_find_the_sharp_configuration(n, d, beta, name, strength, 
     np.testing.assert_allclose(found.inner_products.values, [s for s, _ in row], atol=1e-9)
     np.testing.assert_allclose(found.energies, from_row(row, beta), rtol=1e-10)
     assert found.hits == len(found.log_sums) == 2
-    assert found.gradient_norm < 1e-10
-    assert np.linalg.norm(gradient(found.points, beta)) < 1e-10 * found.energy
+    assert found.gradient_norm < 1e-9
+    assert np.linalg.norm(gradient(found.points, beta)) < 1e-9 * found.energy
     bends = np.linalg.eigvalsh(hessian(found.points, beta))
     rotations = d * (d - 1) // 2
     np.testing.assert_allclose(bends[:rotations], 0, atol=1e-10 * bends[-1])

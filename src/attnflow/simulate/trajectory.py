@@ -109,7 +109,7 @@ class Trajectory(eqx.Module):
                 f"its shape is {W.shape}."
             )
         kind = self.final.dtype
-        W = W.astype(jnp.result_type(kind, jnp.complex64) if jnp.iscomplexobj(W) else kind)
+        W = W.astype(np.result_type(kind, np.complex64) if jnp.iscomplexobj(W) else kind)
         if self.inner is None:
             return self.xs.astype(W.dtype) @ W.T
         return _functionals(self, self.running, W)
