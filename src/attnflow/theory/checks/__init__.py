@@ -104,8 +104,8 @@ def check(
     The same seed gives the same draws. `tell` is told again and again which part is done.
 
     >>> outcome = check("T6.8")
-    >>> outcome.verdict, [q.name for q in outcome.worst]
-    ('holds', ['max |<x_i,x_j> − γ_β|'])
+    >>> outcome.verdict, outcome.worst[0].name
+    ('holds', 'max |<x_i,x_j> − γ_β|')
     """
     row = find(id)
     as_key(seed, None)
