@@ -86,8 +86,10 @@ def test_batches_and_other_things_are_refused():
         cluster_history(run)
     assert cluster_history((run.ts, run.xs[0])).counts.tolist() == [2, 1]
     assert cluster_history(run_of(xs)).counts.tolist() == [2, 1]
-    with pytest.raises(InputError, match=r"shape \(T, n, d\)"):
+    with pytest.raises(InputError, match="something else than states"):
         cluster_history(run_of(np.zeros(2)))
+    with pytest.raises(InputError, match=r"shape \(T, n, d\)"):
+        cluster_history((np.arange(2.0), np.zeros(2)))
     with pytest.raises(InputError, match="a Trajectory or a pair"):
         cluster_history(xs)
     with pytest.raises(InputError, match="xs must be finite"):
