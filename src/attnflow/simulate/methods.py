@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,6 +16,13 @@ from jaxtyping import Array, Float
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
 from attnflow.simulate.noise import Increments, Kicked, Noise, require_numbered
+from attnflow.simulate.step_counts import (
+    MAX_STEPS,
+    require_possible,
+    require_resolved,
+    require_whole_layers,
+    steps_between,
+)
 from attnflow.simulate.stepping import (
     RK4,
     EqualSteps,
@@ -28,14 +34,6 @@ from attnflow.simulate.stepping import (
 )
 from attnflow.systems import System
 from attnflow.weights import Breaks
-
-MAX_STEPS = 100_000
-MOST_STEPS = 10**9
-"""No run has more steps of one size: at ten microseconds each they take hours."""
-
-FEWEST_UNITS = 128
-"""A step of one size is at least so many units of rounding of the time long: diffrax makes one of
-all steps that end within 100 of the last time."""
 
 
 class Pieces(NamedTuple):
@@ -255,7 +253,7 @@ class Fixed(Method):
 
     def steps_limit(self, system: System, ts: Any) -> int:
         """As many steps as it takes."""
-        return _count(ts, self.dt, system)
+        return steps_between(ts, self.dt, system)
 
     @property
     def encodes(self) -> bool:
@@ -269,7 +267,7 @@ class Fixed(Method):
 
     def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
         """Noise needs a solver for it."""
-        _require_possible(ts, self.dt, system)
+        require_possible(ts, self.dt, system)
         if system.dynamics == "diffusion":
             _require_noise_solver(self, system)
             if ts is not None and not is_traced(self.dt):
@@ -279,7 +277,7 @@ class Fixed(Method):
 
     def check_resolution(self, ts: Float[np.ndarray, " T"]) -> None:
         """A step is many units of rounding long."""
-        _require_resolved(ts, self.dt)
+        require_resolved(ts, self.dt)
 
     def __repr__(self) -> str:
         """As it would be typed."""
@@ -316,7 +314,7 @@ class Layers(Method):
 
     def steps_limit(self, system: System, ts: Any) -> int:
         """The number of layers."""
-        return _count(ts, self.dt, system)
+        return steps_between(ts, self.dt, system)
 
     @property
     def stages(self) -> int:
@@ -328,15 +326,15 @@ class Layers(Method):
         if ts is None or is_traced(self.dt):
             return
         dt = float(self.dt)
-        _require_possible(ts, dt, system)
-        _require_steps(ts, dt, "layers")
+        require_possible(ts, dt, system)
+        require_whole_layers(ts, dt)
         if system.random:
             require_numbered(ts, dt)
         system.check_layers(dt, ts[0])
 
     def check_resolution(self, ts: Float[np.ndarray, " T"]) -> None:
         """A step is many units of rounding long."""
-        _require_resolved(ts, self.dt)
+        require_resolved(ts, self.dt)
 
     def __repr__(self) -> str:
         """As it would be typed."""
@@ -345,19 +343,6 @@ class Layers(Method):
 
 ADAPTIVE_SOLVERS: dict[str, Any] = {"dopri8": diffrax.Dopri8, "tsit5": diffrax.Tsit5}
 FIXED_SOLVERS: dict[str, Any] = {"rk4": RK4, "heun": diffrax.Heun, "euler": diffrax.Euler}
-
-
-def _require_steps(ts: Float[np.ndarray, " T"], dt: float, what: str) -> None:
-    """Every save time is a whole number of steps after the start."""
-    steps = (ts - ts[0]) / dt
-    off = np.abs(steps - np.round(steps)) > 1e-6 * np.maximum(1, steps)
-    if off.any():
-        i = int(np.argmax(off))
-        below, above = (ts[0] + dt * f(steps[i]) for f in (math.floor, math.ceil))
-        raise InputError(
-            f"ts[{i}] = {ts[i]:g} is not a whole number of {what} of dt = {dt:g} after the "
-            f"start: the nearest times that are are {below:g} and {above:g}."
-        )
 
 
 def _require_noise_solver(method: Fixed, system: System) -> None:
@@ -380,39 +365,6 @@ def _with_noise(
         return parts._replace(term=diffrax.MultiTerm(parts.term, noise))
     kicks = 2 if solver == "heun" else 1
     return parts._replace(solver=Kicked(parts.solver, system, masses, increments, kicks))
-
-
-def _require_possible(ts: Float[np.ndarray, " T"] | None, dt: Any, system: System) -> None:
-    """Refuse a step that is so small that no run comes to its end."""
-    if ts is None or is_traced(dt):
-        return
-    few = float(ts[-1]) - float(ts[0]) <= MOST_STEPS * float(dt)
-    if not few or _count(ts, dt, system) > MOST_STEPS:
-        raise InputError(
-            f"dt = {float(dt):g} is too small: from t = {ts[0]:g} to {ts[-1]:g} it would take more "
-            f"than {MOST_STEPS:.0e} steps."
-        )
-
-
-def _require_resolved(ts: Float[np.ndarray, " T"], dt: Any) -> None:
-    if is_traced(dt):
-        return
-    resolved = FEWEST_UNITS * float(np.spacing(np.abs(ts).max()))
-    if float(dt) < resolved:
-        raise InputError(
-            f"dt = {float(dt):g} is too small for times in {ts.dtype}, which resolve steps of "
-            f"{resolved:.1g} near t = {ts[-1]:g}: take x0 in float64, a longer dt or a shorter run."
-        )
-
-
-def _count(ts: Any, dt: Any, system: System) -> int:
-    """A bound on the number of steps of size dt; under tracing, where none is known, the usual."""
-    if is_traced((ts, dt)):
-        return MAX_STEPS
-    ts = np.asarray(ts)  # an entry of a JAX array is traced inside jit
-    start, end = float(ts[0]), float(ts[-1])
-    stops = len(ts) if system.dynamics == "diffusion" else 0
-    return math.ceil((end - start) / float(dt)) + 1 + stops + system.breaks.count(start, end)
 
 
 def as_typed(value: Any) -> str:
