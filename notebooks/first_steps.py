@@ -34,14 +34,14 @@ def _(mo):
 @app.cell
 def _(mo):
     beta = mo.ui.slider(0.5, 12.0, step=0.5, value=6.0, label="β", show_value=True)
-    seed = mo.ui.number(0, 99, value=0, label="seed of the start")
-    mo.hstack([beta, seed], justify="start")
-    return beta, seed
+    key = mo.ui.number(0, 99, value=0, label="key of the start")
+    mo.hstack([beta, key], justify="start")
+    return beta, key
 
 
 @app.cell
-def _(af, beta, np, seed):
-    x0 = af.initial.sphere(n=32, d=3, seed=int(seed.value))
+def _(af, beta, np, key):
+    x0 = af.initial.sphere(n=32, d=3, key=int(key.value))
     run = af.simulate(af.SA(float(beta.value)), x0, np.geomspace(0.1, 300, 80))
     run
     return run, x0

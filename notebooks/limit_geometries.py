@@ -53,7 +53,7 @@ def _(af, choices, chosen, mo):
 
 @app.cell
 def _(af, np):
-    x0 = af.initial.cube(n=40, d=2, seed=0)
+    x0 = af.initial.cube(n=40, d=2, key=0)
     times = np.linspace(0.0, 8.0, 33)
 
     def follow(V):

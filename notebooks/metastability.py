@@ -41,7 +41,7 @@ def _(mo):
 @app.cell
 def _(af, largest, np):
     betas = np.linspace(4.0, float(largest.value), 4)
-    starts = af.initial.sphere(n=32, d=2, seed=0, batch=8)
+    starts = af.initial.sphere(n=32, d=2, key=0, batch=8)
     runs = [af.simulate(af.SA(beta), starts, [0.0, 1e15], method=af.Coarsening()) for beta in betas]
     return betas, runs, starts
 

@@ -89,14 +89,14 @@ def tokenizer(model_type):
     return made
 
 
-def write(name, folder, seed=0, **saving):
+def write(name, folder, key=0, **saving):
     """A checkpoint with random weights, of which none has the value it begins with."""
     import torch
     import transformers
 
     kind, fields = CONFIGS[name]
     made = getattr(transformers, kind)
-    torch.manual_seed(seed)
+    torch.manual_seed(key)
     config = made.config_class(**fields)
     if made.__name__.startswith("Distil"):
         config.max_position_embeddings = 20

@@ -26,5 +26,5 @@ EXAMPLES = _examples()
 def built(name):
     """The system with a key where it draws, and its start."""
     run = parse_spec(EXAMPLES[name]).build()
-    system = run.system.drawing(jax.random.key(0)) if run.system.random else run.system
+    system = run.system.with_key(jax.random.key(0)) if run.system.random else run.system
     return system, jnp.asarray(run.x0)

@@ -106,7 +106,7 @@ QUICK: dict[str, tuple[str, str, str]] = {
 def few(row: Check) -> Iterator[Trial]:
     """The trials of a row that are compiled differently, one of each."""
     known = set()
-    for trial in row.trials(seed=0):
+    for trial in row.trials(key=0):
         leaves, tree = jax.tree.flatten(trial.system)
         shapes = [np.shape(leaf) for leaf in (*leaves, trial.x0)]
         kind = str((tree, shapes, trial.masses is None))

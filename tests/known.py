@@ -24,7 +24,7 @@ class Known(NamedTuple):
 
 def _orthogonal(name: str, make: Callable[[float], af.System], beta: float) -> Known:
     n, ts = 8, np.linspace(0, 4, 9)
-    x0 = af.initial.orthogonal(n=n, d=10, seed=1)
+    x0 = af.initial.orthogonal(n=n, d=10, key=1)
     cosine = reference.gamma(beta, n, ts, normalised=make is af.SA)
     return Known(f"{name} orthogonal beta={beta}", make(beta), x0, ts, cosine)
 

@@ -28,8 +28,8 @@ from attnflow.attention.close import close_weights
 from attnflow.attention.kinds import Kind, Softmax
 from attnflow.attention.masks import Causal, Window
 from attnflow.attention.task import Task
-from attnflow.simulate import methods
-from attnflow.simulate.solve import Problem, parted
+from attnflow.simulation import methods
+from attnflow.simulation.solve import Problem, parted
 from attnflow.spaces import Sphere
 from attnflow.systems import RescaledAttention, System, rescaled
 from attnflow.systems.angular import AngularAttention

@@ -5,7 +5,7 @@ from pathlib import Path
 from attnflow.spec import parse_sweep
 
 TOML = """
-seed = {seed}
+key = {key}
 realisations = 512
 [system]
 name = "SA"
@@ -27,9 +27,9 @@ E = {{ observable = "energy", quantiles = [0.1, 0.9] }}
 """
 
 
-def toml(seed=0, count=12, dt=0.1):
+def toml(key=0, count=12, dt=0.1):
     """The text of a spec with `count` blocks."""
-    return TOML.format(seed=seed, count=count, dt=dt)
+    return TOML.format(key=key, count=count, dt=dt)
 
 
 def spec(**changes):

@@ -17,7 +17,7 @@ from small_sweep import contents, spec
 
 SPEC = """
 title = "A small run"
-seed = 3
+key = 3
 [system]
 name = "SA"
 beta = 2.0
@@ -140,7 +140,7 @@ def test_a_run_does_not_replace_what_is_no_run(folder):
 
 @pytest.mark.parametrize("option", ["--out", "--store", "--json"])
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(option, folder, monkeypatch):
-    monkeypatch.setattr(sys.modules["attnflow.simulate"], "simulate", None)
+    monkeypatch.setattr(sys.modules["attnflow.simulation"], "simulate", None)
     place = f"{'x' * 248}.png"  # may be the name of a file, but not with a word before it
     code, said = call("run", option, place)
     assert code == 2

@@ -27,10 +27,10 @@ def test_a_sweep_and_its_status(sweep_file, folder):
     code, said = call("sweep", "--status", "small.zarr")
     assert code == 0
     assert "3 of 3 cells" in said
-    (folder / "small.toml").write_text(toml(count=3, seed=4))
+    (folder / "small.toml").write_text(toml(count=3, key=4))
     code, said = call("sweep", sweep_file)
     assert code == 2
-    assert "seed: 0 in the store, 4 now" in said
+    assert "key: 0 in the store, 4 now" in said
 
 
 def test_a_chunk_with_other_bytes_is_told_and_computed_again(sweep_file, folder):

@@ -25,9 +25,9 @@ class Claim(Check):
     def __init__(self, *values):
         self.values = values
 
-    def trials(self, seed):
+    def trials(self, key):
         for value in self.values:
-            yield Trial({"value": value, "seed": seed})
+            yield Trial({"value": value, "key": key})
 
     def judge(self, trial):
         value = trial.about["value"]
@@ -56,7 +56,7 @@ def test_a_check_that_holds(monkeypatch):
     assert "claim holds in 3 of 4 draws, 1 unresolved" in said
     assert "a number → it is at most 1 (no horizon)" in said
     assert "value 0.75 ≤ 1 margin 0.25" in said
-    assert "unresolved: value = None, seed = 0: it was not drawn" in said
+    assert "unresolved: value = None, key = 0: it was not drawn" in said
     assert "1 of 1 statements hold" in said
     [record] = json.loads(Path("a.json").read_text())
     assert record["verdict"] == "holds"
@@ -69,7 +69,7 @@ def test_a_check_that_fails_exits_with_1(monkeypatch):
     code, said = call("check", "claim", "-v")
     assert code == 1
     assert "claim fails (the theorem) in 1 of 2 draws, 1 failed" in said
-    assert "fails: value = 2, seed = 0: value: 2, not ≤ 1" in said
+    assert "fails: value = 2, key = 0: value: 2, not ≤ 1" in said
     assert "Not: claim" in said
 
 
@@ -100,7 +100,7 @@ def test_ctrl_c_keeps_what_was_checked(monkeypatch):
 
 
 def test_a_real_check_and_the_list():
-    code, said = call("check", "t6.7", "--seed", "3")
+    code, said = call("check", "t6.7", "--key", "3")
     assert code == 0, said
     assert "T6.7 holds in 4 of 4 draws" in said
     code, said = call("check", "--list")
@@ -178,14 +178,14 @@ def test_the_questions_are_listed():
     assert all(id in said for id in QUESTIONS)
 
 
-@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**64])
+@pytest.mark.parametrize("key", [-(2**63) - 1, 2**64])
 @pytest.mark.parametrize("command", [("check", "T6.7"), ("search", "C4.2")])
-def test_a_seed_has_64_bits(command, seed, folder):
-    code, said = call(*command, "--seed", seed)
+def test_a_key_has_64_bits(command, key, folder):
+    code, said = call(*command, "--key", key)
     assert code == 2
-    assert "seed must be an integer of 64 bits" in said
+    assert "key must be an integer of 64 bits" in said
     assert not list(folder.glob("attnflow-search"))
 
 
-def test_a_seed_may_be_negative():
-    assert call("check", "Gin", "--seed", -1)[0] in (0, 1)
+def test_a_key_may_be_negative():
+    assert call("check", "Gin", "--key", -1)[0] in (0, 1)

@@ -17,14 +17,14 @@ def names(folder):
 @pytest.fixture
 def old(tmp_path):
     """A folder that was written before."""
-    with files.whole(tmp_path / "store") as place:
+    with files.atomic_write(tmp_path / "store") as place:
         place.mkdir()
         (place / "old").touch()
     return tmp_path / "store"
 
 
 def write(path):
-    with files.whole(path) as place:
+    with files.atomic_write(path) as place:
         place.mkdir()
         (place / "new").touch()
 

@@ -11,7 +11,7 @@ from attnflow.report import summarise
 
 
 def test_the_staircase_of_a_known_run():
-    x0 = af.initial.clustered(n=12, d=3, clusters=2, spread=0.0, seed=0)
+    x0 = af.initial.clustered(n=12, d=3, clusters=2, spread=0.0, key=0)
     traj = af.simulate(af.SA(1.0), x0, np.linspace(0, 20, 21))
     report = summarise(traj)
     assert report.clusters[0] == 2
@@ -25,7 +25,7 @@ def test_the_staircase_of_a_known_run():
 
 def test_a_second_report_compiles_nothing(caplog):
     """What is compiled at each call stays in memory for good."""
-    traj = af.simulate(af.SA(1.0), af.initial.sphere(n=12, d=3, seed=1), np.linspace(0, 2, 22))
+    traj = af.simulate(af.SA(1.0), af.initial.sphere(n=12, d=3, key=1), np.linspace(0, 2, 22))
     with jax.log_compiles():
         summarise(traj)
         assert "Compiling" in caplog.text
@@ -36,9 +36,7 @@ def test_a_second_report_compiles_nothing(caplog):
 
 @pytest.mark.slow
 def test_no_energy_off_the_sphere_and_a_scaled_tolerance():
-    traj = af.simulate(
-        af.RescaledAttention(), 100 * af.initial.sphere(n=4, d=2, seed=0), [0.0, 1.0]
-    )
+    traj = af.simulate(af.RescaledAttention(), 100 * af.initial.sphere(n=4, d=2, key=0), [0.0, 1.0])
     report = summarise(traj)
     assert report.energy is None
     assert report.tolerance == pytest.approx(1.0)
@@ -46,7 +44,7 @@ def test_no_energy_off_the_sphere_and_a_scaled_tolerance():
 
 def test_the_error_of_expanded_sums_is_told():
     """On the circle with 2100 tokens; not with a few, nor where one stands alone."""
-    x0 = af.initial.sphere(n=2100, d=2, seed=0)
+    x0 = af.initial.sphere(n=2100, d=2, key=0)
     run = af.simulate(af.SA(9.0), x0, [0.0, 0.1], method=af.Layers(0.1))
     assert 0 < summarise(run).sums_error < 1e-11
     alone = jnp.tile(jnp.array([1.0, 0.0]), (2100, 1)).at[0].multiply(-1)
@@ -58,7 +56,7 @@ def test_the_error_of_expanded_sums_is_told():
 
 def test_batches_have_no_report():
     traj = af.simulate(
-        af.SA(1.0), af.initial.sphere(n=4, d=3, seed=0, batch=2), [0.0, 1.0], method=af.Layers(1.0)
+        af.SA(1.0), af.initial.sphere(n=4, d=3, key=0, batch=2), [0.0, 1.0], method=af.Layers(1.0)
     )
     with pytest.raises(af.InputError, match="single run"):
         summarise(traj)

@@ -159,7 +159,7 @@ def test_the_pickle_is_alive(armed, tmp_path):
 
 @pytest.mark.parametrize("codec", ["pickle", "numcodecs.pickle", "sharding_indexed", None, 3])
 def test_a_trajectory_with_another_codec_is_not_opened(codec, tmp_path):
-    x0 = af.initial.sphere(3, 2, seed=0)
+    x0 = af.initial.sphere(3, 2, key=0)
     path = af.simulate(af.SA(1.0), x0, [0.0, 0.1]).save(tmp_path / "run.zarr")
     require_plain(path)
     file = path / "x" / "zarr.json"

@@ -14,7 +14,7 @@ D = np.array([2.0, 0.5, 1.0])
 SPACES = [Euclidean(), Sphere(), Ellipsoid(jnp.asarray(D))]
 CURVED = SPACES[1:]
 examples = settings(deadline=None, max_examples=6, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 
 
 def names(space):
@@ -67,10 +67,10 @@ def test_moving_along_a_projection_stays_in_the_space_to_second_order(space, rng
 
 
 @pytest.mark.parametrize("space", SPACES, ids=names)
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_projecting_and_retracting_twice_is_once(space, seed):
-    rng = np.random.default_rng(seed)
+def test_projecting_and_retracting_twice_is_once(space, key):
+    rng = np.random.default_rng(key)
     x, v = tokens(space, rng), jnp.asarray(rng.normal(size=(5, 3)))
     once = space.project(x, v)
     np.testing.assert_allclose(space.project(x, once), once, atol=1e-13)
@@ -86,10 +86,10 @@ def test_retraction_lands_in_the_space(scale, rng):
     np.testing.assert_allclose(np.cross(x, y), 0, atol=1e-15 * scale)
 
 
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_sphere_turns_with_its_tokens(seed):
-    rng = np.random.default_rng(seed)
+def test_sphere_turns_with_its_tokens(key):
+    rng = np.random.default_rng(key)
     x, v = tokens(Sphere(), rng), jnp.asarray(rng.normal(size=(5, 3)))
     y = tokens(Sphere(), rng)
     O = jnp.asarray(np.linalg.qr(rng.normal(size=(3, 3)))[0])

@@ -11,7 +11,7 @@ from claims import number, plain, size, table
 OPENING = """\
 # Gallery
 
-Every picture was made by a recipe of attnflow, from a fixed seed, with one command:
+Every picture was made by a recipe of attnflow, from a fixed key, with one command:
 
 ```bash
 attnflow figures all --size {size} --out figures

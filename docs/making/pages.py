@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from attnflow.simulate.methods import Method
+from attnflow.simulation.methods import Method
 from attnflow.systems import SYSTEMS, System
 
 REFERENCE = (

@@ -17,7 +17,7 @@ from PIL import Image
 from attnflow.errors import IncompleteRun
 from attnflow.plot import overview
 from attnflow.report import summarise
-from attnflow.simulate import simulate
+from attnflow.simulation import simulate
 from attnflow.spec import read_spec
 
 ROOT = Path(__file__).parents[2]

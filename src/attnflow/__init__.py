@@ -3,7 +3,7 @@
 Tokens are particles, layers are time.
 
 >>> import attnflow as af
->>> x0 = af.initial.sphere(n=16, d=3, seed=0)
+>>> x0 = af.initial.sphere(n=16, d=3, key=0)
 >>> traj = af.simulate(af.SA(beta=1.0), x0, [0.0, 10.0])
 >>> traj.final.shape
 (16, 3)
@@ -21,7 +21,7 @@ if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
 from attnflow import attention, initial, observe, spaces, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
-from attnflow.simulate import (
+from attnflow.simulation import (
     Adaptive,
     Coarsening,
     Filippov,

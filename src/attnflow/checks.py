@@ -78,6 +78,12 @@ def require_finite(value: Any, name: str) -> None:
         )
 
 
+def require_directions(x: Any, name: str = "x0") -> None:
+    """Refuse a token at the origin, which cannot be normalised."""
+    if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
+        raise InputError(f"{name} has a token at the origin, which cannot be normalised.")
+
+
 def require_positive(value: Any, name: str) -> None:
     """Refuse anything but a single number that is finite and above zero."""
     if is_traced(value):

@@ -8,10 +8,10 @@ from typing import Any
 from attnflow.errors import InputError
 
 
-def needed(package: str, extra: str, why: str) -> Any:
+def import_optional(package: str, extra: str, why: str) -> Any:
     """The package, or an error that says why it is needed and with which extra it comes.
 
-    >>> needed("json", "models", "a test needs json").loads("[1]")
+    >>> import_optional("json", "models", "a test needs json").loads("[1]")
     [1]
     """
     try:

@@ -31,7 +31,7 @@ EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A place to write a file or a folder; what is there when the block ends becomes `path`.
 
     Until then, and if the block fails or the process dies, what was at `path` before stays there.
@@ -41,7 +41,7 @@ def whole(path: Path) -> Iterator[Path]:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole(Path(folder, "a.txt")) as place:
+    ...     with atomic_write(Path(folder, "a.txt")) as place:
     ...         _ = place.write_text("all of it")
     ...     Path(folder, "a.txt").read_text()
     'all of it'
@@ -57,7 +57,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def require_writable(path: Path) -> None:
-    """Refuse, before any work, a path at which `whole` could write nothing."""
+    """Refuse, before any work, a path at which `atomic_write` could write nothing."""
     target = path.resolve() if path.is_symlink() else path
     with _told(path):
         if not _is_stream(path):
@@ -77,9 +77,9 @@ def _told(path: Path) -> Iterator[None]:
         raise WriteError(f"{path} could not be written: {why}.") from error
 
 
-def write_whole(path: Path, text: str) -> None:
+def atomic_write_text(path: Path, text: str) -> None:
     """Write a text so that whoever reads the file sees all of it, or what was there before."""
-    with whole(path) as place:
+    with atomic_write(path) as place:
         place.write_text(text, encoding="utf-8")
 
 
@@ -98,7 +98,7 @@ def clear_unfinished(folder: Path) -> None:
 
 
 @contextmanager
-def only_one(path: Path, refusal: str) -> Iterator[None]:
+def file_lock(path: Path, refusal: str) -> Iterator[None]:
     """Hold the lock file `path`; who comes second is refused, and told who has it.
 
     The lock ends with the process, however it ends: a file that is left behind locks nobody out.
@@ -119,7 +119,7 @@ def only_one(path: Path, refusal: str) -> Iterator[None]:
         yield
 
 
-def is_held(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Whether a process holds a lock file; looking needs no right to write."""
     try:
         with path.open() as file:

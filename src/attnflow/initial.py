@@ -1,6 +1,6 @@
-"""Where tokens start. Every random start takes a seed or a key; `batch` draws several at once.
+"""Where tokens start. Every random start takes a key; `batch` draws several at once.
 
->>> sphere(n=4, d=3, seed=0, batch=(2,)).shape
+>>> sphere(n=4, d=3, key=0, batch=(2,)).shape
 (2, 4, 3)
 """
 
@@ -16,14 +16,15 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from attnflow.checks import (
-    is_traced,
     require_count,
+    require_directions,
     require_finite,
     require_memory,
     require_positive,
 )
 from attnflow.errors import InputError
-from attnflow.randomness import AnyKey, as_key
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
 from attnflow.spaces import unit_rows
 
 Batch = tuple[int, ...] | int
@@ -37,32 +38,31 @@ def normalise(x: Float[ArrayLike, "*batch n d"]) -> Float[Array, "*batch n d"]:
     """
     x = jnp.asarray(x)
     require_finite(x, "x")
-    if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
-        raise InputError("x has a token at the origin, which cannot be normalised.")
+    require_directions(x, "x")
     return unit_rows(x)
 
 
+@renamed_arguments(seed="key")
 def gaussian(
     n: int,
     d: int,
     *,
     scale: float | int = 1.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
     """Independent N(0, scale²) entries."""
     shape = _shape(n, d, batch, dtype)
-    return scale * jax.random.normal(as_key(seed, key), shape, dtype)
+    return scale * jax.random.normal(as_key(key), shape, dtype)
 
 
+@renamed_arguments(seed="key")
 def sphere(
     n: int,
     d: int,
     *,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
     reduced: bool = False,
@@ -73,15 +73,15 @@ def sphere(
     each token: inner products are distributed as those of tokens in R^d, and a flow that depends
     on nothing else (V = cI, no matrices) runs in R^min(n, d) at any d, a million too.
 
-    >>> x = sphere(n=64, d=3, seed=0)
+    >>> x = sphere(n=64, d=3, key=0)
     >>> bool(jnp.allclose(jnp.linalg.norm(x, axis=-1), 1))
     True
-    >>> sphere(n=8, d=1_000_000, seed=0, reduced=True).shape
+    >>> sphere(n=8, d=1_000_000, key=0, reduced=True).shape
     (8, 8)
     """
     if reduced and n < d:
-        return unit_rows(_bartlett(n, d, as_key(seed, key), batch, dtype))
-    return unit_rows(gaussian(n, d, seed=seed, key=key, batch=batch, dtype=dtype))
+        return unit_rows(_bartlett(n, d, as_key(key), batch, dtype))
+    return unit_rows(gaussian(n, d, key=key, batch=batch, dtype=dtype))
 
 
 def _bartlett(n: int, d: int, key: Any, batch: Batch, dtype: Any) -> Float[Array, "*batch n n"]:
@@ -98,42 +98,42 @@ def _bartlett(n: int, d: int, key: Any, batch: Batch, dtype: Any) -> Float[Array
     return L + jnp.eye(n, dtype=dtype) * jnp.sqrt(squared)[..., None]
 
 
+@renamed_arguments(seed="key")
 def hemisphere(
     n: int,
     d: int,
     *,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
     """Uniform tokens on the open half of the sphere where the last coordinate is positive (L6.4).
 
-    >>> bool((hemisphere(n=9, d=3, seed=0)[:, -1] > 0).all())
+    >>> bool((hemisphere(n=9, d=3, key=0)[:, -1] > 0).all())
     True
     """
-    x = sphere(n, d, seed=seed, key=key, batch=batch, dtype=dtype)
+    x = sphere(n, d, key=key, batch=batch, dtype=dtype)
     return x.at[..., -1].set(jnp.abs(x[..., -1]))
 
 
+@renamed_arguments(seed="key")
 def orthogonal(
     n: int,
     d: int,
     *,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
     """A random orthonormal set of n ≤ d tokens, the start of T6.8.
 
-    >>> x = orthogonal(n=3, d=5, seed=0)
+    >>> x = orthogonal(n=3, d=5, key=0)
     >>> bool(jnp.allclose(x @ x.T, jnp.eye(3)))
     True
     """
     if require_count(n, "n") > require_count(d, "d"):
         raise InputError(f"n = {n} orthogonal tokens need d ≥ n, but d = {d}.")
-    G = gaussian(n, d, seed=seed, key=key, batch=batch, dtype=dtype)
+    G = gaussian(n, d, key=key, batch=batch, dtype=dtype)
     Q, R = jnp.linalg.qr(jnp.swapaxes(G, -1, -2))
     signs = jnp.sign(jnp.diagonal(R, axis1=-2, axis2=-1))
     return jnp.swapaxes(Q * signs[..., None, :], -1, -2)
@@ -153,12 +153,12 @@ def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1).astype(dtype)
 
 
+@renamed_arguments(seed="key")
 def angles(
     n: int,
     *,
     arc: float | int = 2 * math.pi,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n 1"]:
@@ -166,45 +166,45 @@ def angles(
 
     They lie between −arc/2 and arc/2, so that `arc` below π is an open half circle.
 
-    >>> bool((jnp.abs(angles(n=9, arc=2.0, seed=0)) <= 1).all())
+    >>> bool((jnp.abs(angles(n=9, arc=2.0, key=0)) <= 1).all())
     True
     """
     require_positive(arc, "arc")
-    return cube(n, 1, side=arc, seed=seed, key=key, batch=batch, dtype=dtype)
+    return cube(n, 1, side=arc, key=key, batch=batch, dtype=dtype)
 
 
+@renamed_arguments(seed="key")
 def cube(
     n: int,
     d: int,
     *,
     side: float | int = 10.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
     """Independent uniform tokens in the cube [−side/2, side/2]^d; [E] uses [−5, 5]^d."""
     shape = _shape(n, d, batch, dtype)
-    return jax.random.uniform(as_key(seed, key), shape, dtype, minval=-side / 2, maxval=side / 2)
+    return jax.random.uniform(as_key(key), shape, dtype, minval=-side / 2, maxval=side / 2)
 
 
+@renamed_arguments(seed="key")
 def clustered(
     n: int,
     d: int,
     *,
     clusters: int = 3,
     spread: float | int = 0.1,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
     """Tokens on the sphere around `clusters` uniform centres, token i near centre i mod clusters.
 
-    >>> clustered(n=6, d=2, clusters=2, spread=0.0, seed=0).shape
+    >>> clustered(n=6, d=2, clusters=2, spread=0.0, key=0).shape
     (6, 2)
     """
-    at, around = jax.random.split(as_key(seed, key))
+    at, around = jax.random.split(as_key(key))
     centres = sphere(require_count(clusters, "clusters"), d, key=at, batch=batch, dtype=dtype)
     noise = gaussian(n, d, scale=spread, key=around, batch=batch, dtype=dtype)
     return unit_rows(centres[..., jnp.arange(n) % clusters, :] + noise)

@@ -1,28 +1,36 @@
-"""A seed or a key, and the key that it stands for."""
+"""The `key` of a draw: an integer, or a JAX key."""
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PRNGKeyArray, UInt32
 
 from attnflow.errors import InputError
 
-AnyKey = Key[Array, ""] | UInt32[Array, "2"]
+RandomKey: TypeAlias = int | np.integer | Key[Array, ""] | UInt32[Array, "2"]
+"""What every argument `key` takes."""
 
 
-def as_key(seed: int | np.integer | None, key: AnyKey | None) -> PRNGKeyArray:
-    """The key of a draw: exactly one of `seed` (an integer) and `key` (a JAX key) is given.
+def as_key(key: RandomKey) -> PRNGKeyArray:
+    """The JAX key that an integer stands for; a JAX key is itself.
 
-    >>> bool(as_key(3, None) == as_key(None, jax.random.key(3)))
+    >>> bool(as_key(3) == jax.random.key(3))
     True
     """
-    if (seed is None) == (key is None):
-        raise InputError("give exactly one of seed (an integer) and key (a jax.random key).")
-    if key is not None:
+    if isinstance(key, jax.Array) and _is_key(key):
         return key
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise InputError(f"seed must be an integer, not {seed!r}.")
-    if not -(2**63) <= seed < 2**63:
-        raise InputError(f"seed must be an integer of 64 bits, but it is {seed}.")
-    return jax.random.key(int(seed))
+    if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
+        raise InputError(f"key must be an integer or a jax.random key, not {key!r}.")
+    if not -(2**63) <= key < 2**63:
+        raise InputError(f"key must be an integer of 64 bits, but it is {key}.")
+    return jax.random.key(int(key))
+
+
+def _is_key(key: jax.Array) -> bool:
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key.ndim == 0
+    return key.dtype == jnp.uint32 and key.shape == (2,)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from attnflow import observe
 from attnflow.errors import InputError
-from attnflow.simulate import Coarsening, Trajectory
+from attnflow.simulation import Coarsening, Trajectory
 from attnflow.spaces import Circle, Sphere
 from attnflow.systems import System
 from attnflow.systems.angles import Oscillators

@@ -11,7 +11,7 @@ from typing import Any
 
 
 @contextmanager
-def held() -> Iterator[Callable[[], bool]]:
+def defer_interrupts() -> Iterator[Callable[[], bool]]:
     """Hold back a signal to stop until the block ends; what it gives says whether one has come.
 
     A second one is not held. An exception would be lost where Python ignores them, in finalisers
@@ -40,7 +40,7 @@ def held() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
-def kept_from_children() -> Iterator[None]:
+def shield_children() -> Iterator[None]:
     """Processes that are started in the block never get Ctrl-C, which a terminal sends to all.
 
     What comes meanwhile is delivered here at the end of the block.

@@ -109,6 +109,6 @@ def test_many_tokens_that_are_merged_have_exact_forces():
     """Above 1024 tokens sums go in blocks, and Coarsening needs their forces exact."""
     x = jnp.repeat(clusters(8)[:2], np.array([1500, 10]), axis=0)
     system = af.SA(30.0)
-    v = np.asarray(system.precise(len(x)).velocity(0.0, x))
+    v = np.asarray(system.with_exact_sums(len(x)).velocity(0.0, x))
     speed = 10 / 1500 * np.sin(2.9) * np.exp(30 * (np.cos(2.9) - 1))
     np.testing.assert_allclose(np.linalg.norm(v[:1500], axis=1), speed, rtol=1e-8)

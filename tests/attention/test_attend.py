@@ -24,20 +24,20 @@ KINDS = [Softmax(), Unnormalised()]
 BACKEND_CHOICES = [Dense(), Blocked(), Blocked(4)]
 SIZES = [(1, 2, 3), (13, 3, 2), (5, 17, 3)]
 examples = settings(deadline=None, max_examples=6, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
 every_backend = pytest.mark.parametrize("backend", BACKEND_CHOICES, ids=str)
 
 
-def inputs(seed, n=7, d=3, k=2):
-    rng = np.random.default_rng(seed)
+def inputs(key, n=7, d=3, k=2):
+    rng = np.random.default_rng(key)
     q, key, v = rng.normal(size=(n, k)), rng.normal(size=(n, k)), rng.normal(size=(n, d))
     masses = rng.uniform(0.1, 5, size=n)
     return tuple(jnp.asarray(a) for a in (q, key, v, masses))
 
 
-def random_mask(seed, n):
-    return (np.random.default_rng(seed).random((n, n)) < 0.4) | np.eye(n, dtype=bool)
+def random_mask(key, n):
+    return (np.random.default_rng(key).random((n, n)) < 0.4) | np.eye(n, dtype=bool)
 
 
 def matrix(q, k, beta, kind, masses=None, mask=None):
@@ -57,18 +57,18 @@ def close(got, A, v, rtol=1e-12):
 @every_kind
 @every_backend
 @given(
-    seed=seeds,
+    key=keys,
     size=st.sampled_from(SIZES),
     beta=st.floats(-4, 4),
     weighted=st.booleans(),
     masking=st.sampled_from([None, "causal", "random"]),
 )
 @examples
-def test_means_are_those_of_the_reference(kind, backend, seed, size, beta, weighted, masking):
+def test_means_are_those_of_the_reference(kind, backend, key, size, beta, weighted, masking):
     n = size[0]
-    q, k, v, masses = inputs(seed, *size)
+    q, k, v, masses = inputs(key, *size)
     masses = masses if weighted else None
-    allowed = {None: None, "causal": np.tri(n, dtype=bool), "random": random_mask(seed, n)}[masking]
+    allowed = {None: None, "causal": np.tri(n, dtype=bool), "random": random_mask(key, n)}[masking]
     mask = as_mask("causal" if masking == "causal" else allowed)
     options = {"beta": beta, "kind": kind, "mask": mask, "masses": masses}
     A = matrix(q, k, beta, kind, masses, allowed)
@@ -103,22 +103,22 @@ def test_gradients_stay_finite_under_a_mask_at_low_temperature(backend):
         assert np.all(np.isfinite(gradient))
 
 
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_rows_of_softmax_sum_to_one(seed):
-    q, k, _, masses = inputs(seed)
-    mask = as_mask(random_mask(seed, 7))
+def test_rows_of_softmax_sum_to_one(key):
+    q, k, _, masses = inputs(key)
+    mask = as_mask(random_mask(key, 7))
     A = attention_weights(q, k, beta=3.0, masses=masses, mask=mask)
     np.testing.assert_allclose(A.sum(axis=1), 1, rtol=1e-14)
     assert np.all(np.asarray(A)[~np.asarray(mask.allowed)] == 0)
 
 
 @every_kind
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_permuting_tokens_permutes_means(kind, seed):
-    q, k, v, masses = inputs(seed)
-    p = np.random.default_rng(seed).permutation(7)
+def test_permuting_tokens_permutes_means(kind, key):
+    q, k, v, masses = inputs(key)
+    p = np.random.default_rng(key).permutation(7)
     straight = attend(q, k, v, kind=kind, masses=masses)
     permuted = attend(q[p], k[p], v[p], kind=kind, masses=masses[p])
     np.testing.assert_allclose(permuted, straight[p], rtol=1e-11, atol=1e-13)

@@ -13,8 +13,8 @@ N = 5
 SYSTEMS = [af.SA, af.USA]
 
 
-def replicates(count=REPLICATES, n=N, d=2, seed=0):
-    return af.initial.sphere(n, d, seed=seed, batch=count)
+def replicates(count=REPLICATES, n=N, d=2, key=0):
+    return af.initial.sphere(n, d, key=key, batch=count)
 
 
 def velocities(system, x, *masses):

@@ -15,8 +15,8 @@ BETAS = [0.0, 0.1, 1.0, 9.0, 100.0]
 every_sphere = pytest.mark.parametrize("d", [2, 3])
 
 
-def points(n, d, seed=0):
-    x = np.random.default_rng(seed).normal(size=(n, d))
+def points(n, d, key=0):
+    x = np.random.default_rng(key).normal(size=(n, d))
     x[0] = np.eye(d)[-1]
     return unit_rows(jnp.asarray(x))
 

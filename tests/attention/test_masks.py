@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from attnflow.attention import Causal, Given, as_mask
+from attnflow.attention import Causal, ExplicitMask, as_mask
 from attnflow.errors import InputError
 
 
@@ -15,17 +15,17 @@ def test_causal_rows_see_themselves_and_those_before(rows):
 
 def test_given_rows_are_those_of_the_matrix():
     allowed = np.array([[True, False, True], [False, True, False], [True, True, False]])
-    mask = Given(jnp.asarray(allowed))
+    mask = ExplicitMask(jnp.asarray(allowed))
     np.testing.assert_array_equal(mask.rows(jnp.array([2, 0]), 3), allowed[[2, 0]])
 
 
 def test_given_rows_beyond_the_last_repeat_it():
-    mask = Given(jnp.array([[True, False], [False, True]]))
+    mask = ExplicitMask(jnp.array([[True, False], [False, True]]))
     np.testing.assert_array_equal(mask.rows(jnp.array([1, 2, 7]), 2), [[False, True]] * 3)
 
 
 def test_masks_and_nothing_are_themselves():
-    mask = Given(jnp.eye(2, dtype=bool))
+    mask = ExplicitMask(jnp.eye(2, dtype=bool))
     assert as_mask(mask) is mask
     assert as_mask(None) is None
 

@@ -16,7 +16,7 @@ import attnflow as af
 kind = {"implicit": AxisType.Auto, "explicit": AxisType.Explicit}["KIND"]
 mesh = jax.make_mesh((4,), ("tokens",), axis_types=(kind,))
 split = NamedSharding(mesh, PartitionSpec("tokens"))
-x = af.initial.sphere(2048, 3, seed=0)
+x = af.initial.sphere(2048, 3, key=0)
 masses = np.linspace(1, 2, 2048)
 system = af.SA(4.0, V=-1.0, backend="blocked")
 velocity = jax.jit(lambda x, m: system.velocity(0.0, x, m))

@@ -27,8 +27,8 @@ def unit(x):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-def configuration(name, d, n=N, seed=0):
-    rng = np.random.default_rng(seed)
+def configuration(name, d, n=N, key=0):
+    rng = np.random.default_rng(key)
     if name == "random":
         return unit(rng.normal(size=(n, d)))
     centres = unit(rng.normal(size=(4, d)))

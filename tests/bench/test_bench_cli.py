@@ -54,8 +54,8 @@ class Fake(Row):
     def title(self):
         return f"the row {self.name}"
 
-    def measure(self, tell):
-        tell("measuring")
+    def measure(self, on_progress):
+        on_progress("measuring")
         if self.stops:
             raise KeyboardInterrupt
         curves = [Curve("attnflow", "S²", [10, 100], [1.0, 2.0], 0.3)]
@@ -80,7 +80,7 @@ def test_ctrl_c_keeps_what_was_measured(folder, monkeypatch):
 
 def test_a_row_that_fails_is_told_and_loses_nothing(folder, monkeypatch):
     class Failing(Fake):
-        def measure(self, tell):
+        def measure(self, on_progress):
             raise RuntimeError("the disk is full\nat line 7")
 
     monkeypatch.setattr(rows, "ROWS", (Failing("one"), Fake("two")))
@@ -127,9 +127,11 @@ class Noisy(Fake):
         self.disturbances = disturbances
         self.runs = 0
 
-    def run(self, tell):
+    def run(self, on_progress):
         self.runs += 1
-        return replace(self.measure(tell), others=0.9 if self.runs <= self.disturbances else 0.0)
+        return replace(
+            self.measure(on_progress), others=0.9 if self.runs <= self.disturbances else 0.0
+        )
 
 
 @pytest.mark.parametrize(("attempts", "runs", "busy"), [(1, 1, True), (2, 2, True), (5, 3, False)])

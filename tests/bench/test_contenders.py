@@ -11,10 +11,10 @@ from attnflow.bench import contender as contenders
 from attnflow.bench import peers
 from attnflow.bench.ours import BLOCKED, OURS, Scaled
 from attnflow.bench.peers import KEOPS, PEERS, SDPA
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 from attnflow.errors import InputError
 
-SINGLE = Problem(n=70, d=3, beta=4.0, dtype="float64")
+SINGLE = DriftProblem(n=70, d=3, beta=4.0, dtype="float64")
 EXACT = {"float64": 1e-13, "float32": 3e-6}
 
 
@@ -34,7 +34,7 @@ def answer(contender, problem):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("contender", [*OURS, *PEERS], ids=lambda c: c.name)
 def test_contenders_compute_the_velocity(contender, dtype):
-    problem = Problem(n=70, d=3, beta=4.0, dtype=dtype)
+    problem = DriftProblem(n=70, d=3, beta=4.0, dtype=dtype)
     x, found = answer(contender, problem)
     assert found.dtype == dtype
     assert found.shape == (1, 70, 3)
@@ -48,7 +48,7 @@ def test_contenders_compute_the_velocity(contender, dtype):
     "contender", [c for c in (*OURS, *PEERS) if c is not KEOPS], ids=lambda c: c.name
 )
 def test_contenders_compute_replicates(contender):
-    problem = Problem(n=9, d=3, beta=2.0, dtype="float64", replicates=5)
+    problem = DriftProblem(n=9, d=3, beta=2.0, dtype="float64", replicates=5)
     x, found = answer(contender, problem)
     assert found.shape == (5, 9, 3)
     for r in range(5):
@@ -57,7 +57,7 @@ def test_contenders_compute_replicates(contender):
 
 
 def test_keops_says_that_it_takes_no_replicates():
-    several = Problem(n=9, d=3, beta=2.0, dtype="float64", replicates=5)
+    several = DriftProblem(n=9, d=3, beta=2.0, dtype="float64", replicates=5)
     with pytest.raises(InputError, match="a single system only"):
         KEOPS.ready(several, several.tokens())
 

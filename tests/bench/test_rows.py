@@ -12,14 +12,14 @@ from attnflow.bench.machine import Neighbours
 from attnflow.bench.memory import megabytes
 from attnflow.bench.ours import Scaled
 from attnflow.bench.peers import JAX_DENSE, NUMPY
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 from attnflow.bench.result import Curve, Entry, Outcome, Spread, Verdict
 from attnflow.bench.runs import FULL, Metastable, PhaseDiagram
 from attnflow.bench.targets import Accurate, Compiles, Faster, Grows, Needs, Takes
 from attnflow.bench.timing import BRISK
 from attnflow.errors import InputError
 
-SMALL = Problem(n=40, d=3, beta=4.0, dtype="float64")
+SMALL = DriftProblem(n=40, d=3, beta=4.0, dtype="float64")
 
 
 class Wrong(Contender):
@@ -147,7 +147,7 @@ def test_a_metastable_run_ends_in_one_cluster():
 
 
 def test_memory_is_that_of_the_scores():
-    problem = Problem(n=3000, d=2, beta=1.0, dtype="float64")
+    problem = DriftProblem(n=3000, d=2, beta=1.0, dtype="float64")
     scores = 8e-6 * problem.n**2
     assert 2 * scores < megabytes(NUMPY, problem) < 5 * scores
 

@@ -16,9 +16,9 @@ SIZES = (12, 18, 24, 30)
 
 
 def form_of(client, k):
-    """The k-th run of a client: no other has its seed and its β."""
+    """The k-th run of a client: no other has its key and its β."""
     n = SIZES[(client + k) % len(SIZES)]
-    return Form(n=n, seed=1000 * client + k, number=1 + 0.2 * client + 0.01 * k, until=6.0)
+    return Form(n=n, key=1000 * client + k, number=1 + 0.2 * client + 0.01 * k, until=6.0)
 
 
 class Visitor(threading.Thread):
@@ -42,7 +42,7 @@ class Visitor(threading.Thread):
         """One run, from its start to its end."""
         form = form_of(self.client, self.k)
         self.k += 1
-        self.page.fill("flow", n=form.n, seed=form.seed, until=form.until, number=form.number)
+        self.page.fill("flow", n=form.n, key=form.key, until=form.until, number=form.number)
         said = self.page.press("flow-run")
         self.count["started"] += 1
         if said != "Running …":

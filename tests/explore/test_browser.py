@@ -223,12 +223,12 @@ def test_a_place_of_a_phase_diagram_opens_its_run(visit):
     assert (asked["n"], asked["d"], asked["number"]) == ("4", "2", "0.5")
 
 
-def test_another_seed_of_a_theorem(visit):
+def test_another_key_of_a_theorem(visit):
     page = visit("/theorems?id=3.6")
     settled(page, "theorem", "It holds")
     first = page.inner_text("#measured table")
     page.click("#another")
-    page.wait_for_url("**seed=1*")
+    page.wait_for_url("**key=1*")
     page.wait_for_function(
         "first => (document.querySelector('#measured table')?.innerText ?? first) !== first",
         arg=first,
@@ -293,11 +293,11 @@ def test_a_list_is_read_with_its_label(visit, view):
 def test_by_keyboard_alone(visit):
     page = visit(SMALL)
     settled(page, "flow", "became")
-    page.focus("#flow-seed")
+    page.focus("#flow-key")
     page.keyboard.press("Control+a")
     page.keyboard.type("7")
     page.keyboard.press("Enter")
-    page.wait_for_url("**seed=7*")
+    page.wait_for_url("**key=7*")
     reached = set()
     for _ in range(120):
         page.keyboard.press("Tab")

@@ -46,7 +46,7 @@ def forms(draw):
         values_typed=draw(WORDS),
         start=draw(st.sampled_from((*STARTS, "angles", "ellipsoid"))),
         noise=noise,
-        seed=draw(st.integers(0, 2**31 - 1)),
+        key=draw(st.integers(0, 2**31 - 1)),
     )
 
 
@@ -90,11 +90,11 @@ def test_every_system_has_a_preset():
     st.integers(0, 2**31 - 1),
     st.sampled_from(STARTS),
 )
-def test_a_spec_gives_the_run_again(system, family, heads, noise, seed, start):
+def test_a_spec_gives_the_run_again(system, family, heads, noise, key, start):
     heads = heads if family in RANDOM else 1
     form = Form.read(
         Form.preset(system).model_dump()
-        | {"n": 2, "d": 2, "values": family, "heads": heads, "noise": noise, "seed": seed}
+        | {"n": 2, "d": 2, "values": family, "heads": heads, "noise": noise, "key": key}
         | {"values_typed": "1 0.5; -0.25, 1e-3", "start": start}
     )
     again = RunSpec.model_validate(tomllib.loads(toml_of(form.spec())))
@@ -107,7 +107,7 @@ def test_a_spec_gives_the_run_again(system, family, heads, noise, seed, start):
 
 
 def test_a_spec_runs_to_the_same_numbers():
-    form = Form(n=6, until=2.0, values="goe", seed=3, method="fixed")
+    form = Form(n=6, until=2.0, values="goe", key=3, method="fixed")
     again = RunSpec.model_validate(tomllib.loads(toml_of(form.spec())))
     one, two = (run_flow(spec, lambda part: None) for spec in (form.build(), again))
     np.testing.assert_array_equal(one.trajectory.xs, two.trajectory.xs)
@@ -127,8 +127,8 @@ def test_a_spec_runs_to_the_same_numbers():
         ({"number": float("inf")}, "β: input should be a finite number"),
         ({"noise": -1}, "Noise σ: input should be greater than or equal to 0"),
         ({"noise": 11}, "Noise σ: input should be less than or equal to 10"),
-        ({"seed": -1}, "Seed: input should be greater than or equal to 0"),
-        ({"seed": 2**31}, "Seed: input should be less than 2147483648"),
+        ({"key": -1}, "Key: input should be greater than or equal to 0"),
+        ({"key": 2**31}, "Key: input should be less than 2147483648"),
         ({"n": 2.5}, "Tokens n: input should be a valid integer"),
         ({"n": None}, "Tokens n: empty, or no whole number from 1 to 2,000."),
         ({"number": None}, "β: empty, or no number from −10,000 to 10,000."),

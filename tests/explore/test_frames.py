@@ -18,7 +18,7 @@ BETA = 3.0
 
 @pytest.fixture(scope="module")
 def frames():
-    return run_flow(Form(n=10, d=3, number=BETA, until=4.0, seed=2).build(), lambda part: None)
+    return run_flow(Form(n=10, d=3, number=BETA, until=4.0, key=2).build(), lambda part: None)
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +101,11 @@ def test_many_tokens_are_taken_evenly_for_attention():
 
 
 def test_the_end_of_a_run_that_is_no_longer_wanted():
-    def tell(part):
+    def on_progress(part):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_flow(Form(n=10, d=3, number=BETA, until=4.0).build(), tell)
+        run_flow(Form(n=10, d=3, number=BETA, until=4.0).build(), on_progress)
 
 
 def test_a_run_that_could_not_go_on_is_shown_as_far_as_it_came(monkeypatch):
@@ -137,14 +137,14 @@ def test_looking_at_a_run_ends_when_it_is_no_longer_wanted(frames, monkeypatch):
             module, name, lambda *given, name=name, step=step: (done.append(name), step(*given))[1]
         )
 
-    def tell(part):
+    def on_progress(part):
         if len(done) == wanted:
             raise KeyboardInterrupt
 
     for wanted in (1, 2, 3):
         done.clear()
         with pytest.raises(KeyboardInterrupt):
-            look_at(frames.trajectory, tell)
+            look_at(frames.trajectory, on_progress)
         assert len(done) == wanted
 
 

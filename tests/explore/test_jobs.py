@@ -25,12 +25,12 @@ class Work:
         self.result, self.deaf = result, deaf
         self.begun, self.release, self.over = (threading.Event() for _ in range(3))
 
-    def __call__(self, tell):
+    def __call__(self, on_progress):
         self.begun.set()
         try:
             while not self.release.wait(0.005):
                 if not self.deaf:
-                    tell(0.25)
+                    on_progress(0.25)
             return self.result
         finally:
             self.over.set()
@@ -86,12 +86,12 @@ def test_what_was_asked_for_later_stands(jobs):
     """Requests of one page may overtake each other."""
     new = Work("new")
     number = jobs.start("a", new, 60.0, asked=2.0)
-    old = jobs.start("a", lambda tell: "old", 60.0, asked=1.0)
+    old = jobs.start("a", lambda on_progress: "old", 60.0, asked=1.0)
     jobs.cancel("a", asked=1.5)
     new.release.set()
     assert settled(jobs, "a", number).result == "new"
     assert jobs.look("a", old).state == "superseded"
-    assert settled(jobs, "a", jobs.start("a", lambda tell: "third", 60.0, asked=3.0)).result
+    assert settled(jobs, "a", jobs.start("a", lambda on_progress: "third", 60.0, asked=3.0)).result
 
 
 def test_who_is_waited_for(jobs):
@@ -100,9 +100,9 @@ def test_who_is_waited_for(jobs):
     for work in deaf:
         jobs.start("a", work, 60.0)
         assert work.begun.wait(20)
-    number = jobs.start("a", lambda tell: None, 60.0)
+    number = jobs.start("a", lambda on_progress: None, 60.0)
     assert jobs.look("a", number).message == ALONE
-    other = jobs.start("b", lambda tell: None, 60.0)
+    other = jobs.start("b", lambda on_progress: None, 60.0)
     assert jobs.look("b", other).message == AMONG
     for work in deaf:
         work.release.set()
@@ -178,7 +178,7 @@ def test_waiting_is_not_counted(jobs):
     holding = [Work(), Work()]
     for k, work in enumerate(holding):
         jobs.start(f"holder {k}", work, 60.0)
-    number = jobs.start("a", lambda tell: tell(0.5) or "done in time", 0.2)
+    number = jobs.start("a", lambda on_progress: on_progress(0.5) or "done in time", 0.2)
     time.sleep(0.4)
     for work in holding:
         work.release.set()
@@ -186,7 +186,7 @@ def test_waiting_is_not_counted(jobs):
 
 
 def test_bad_input_is_told(jobs):
-    def work(tell):
+    def work(on_progress):
         raise InputError("n: too many.")
 
     status = settled(jobs, "a", jobs.start("a", work, 60.0))
@@ -194,7 +194,7 @@ def test_bad_input_is_told(jobs):
 
 
 def test_a_bug_is_told_in_the_log_alone(jobs, caplog):
-    def work(tell):
+    def work(on_progress):
         raise ZeroDivisionError("a secret of /home/somebody")
 
     status = settled(jobs, "a", jobs.start("a", work, 60.0))
@@ -209,7 +209,7 @@ def test_what_failed_work_held_is_let_go(jobs):
 
     refs = []
 
-    def work(tell):
+    def work(on_progress):
         large = Large()
         refs.append(weakref.ref(large))
         raise InputError("n: too many.")
@@ -221,8 +221,8 @@ def test_what_failed_work_held_is_let_go(jobs):
 
 
 def test_others_work_is_not_seen(jobs):
-    mine = jobs.start("a", lambda tell: "mine", 60.0)
-    theirs = jobs.start("b", lambda tell: "theirs", 60.0)
+    mine = jobs.start("a", lambda on_progress: "mine", 60.0)
+    theirs = jobs.start("b", lambda on_progress: "theirs", 60.0)
     assert settled(jobs, "b", theirs).result == "theirs"
     for visitor, number in (("a", theirs), ("b", mine), ("c", mine), ("a", ""), ("a", "å")):
         status = jobs.look(visitor, number)
@@ -236,10 +236,10 @@ def test_those_away_longest_are_forgotten(jobs, monkeypatch):
     monkeypatch.setattr(module, "VISITORS", 3)
     numbers = {}
     for visitor in "abc":
-        numbers[visitor] = jobs.start(visitor, lambda tell: "kept", 60.0)
+        numbers[visitor] = jobs.start(visitor, lambda on_progress: "kept", 60.0)
         settled(jobs, visitor, numbers[visitor])
     jobs.look("a", numbers["a"])
-    jobs.start("d", lambda tell: None, 60.0)
+    jobs.start("d", lambda on_progress: None, 60.0)
     assert jobs.look("a", numbers["a"]).result == "kept"
     assert jobs.look("b", numbers["b"]).message == GONE
     assert jobs.look("c", numbers["c"]).result == "kept"
@@ -250,7 +250,7 @@ def test_forgotten_work_is_ended(jobs, monkeypatch):
     work = Work()
     jobs.start("a", work, 60.0)
     assert work.begun.wait(20)
-    jobs.start("b", lambda tell: None, 60.0)
+    jobs.start("b", lambda on_progress: None, 60.0)
     assert work.over.wait(20)
 
 
@@ -274,7 +274,9 @@ def test_no_results_are_mixed_up(jobs):
 
     def visit(visitor):
         for k in range(40):
-            number = jobs.start(visitor, lambda tell, k=k: (tell(0.5), (visitor, k))[1], 60.0)
+            number = jobs.start(
+                visitor, lambda on_progress, k=k: (on_progress(0.5), (visitor, k))[1], 60.0
+            )
             if k % 3 == 0:
                 jobs.cancel(visitor)
             status = settled(jobs, visitor, number, 60)
@@ -319,12 +321,12 @@ def test_full_memory_is_relieved_while_no_work_goes_on(jobs, monkeypatch):
 
 
 def test_results_go_where_dropping_code_is_not_enough(jobs, monkeypatch):
-    numbers = {v: jobs.start(v, lambda tell: "kept", 60.0) for v in "abc"}
+    numbers = {v: jobs.start(v, lambda on_progress: "kept", 60.0) for v in "abc"}
     for visitor, number in numbers.items():
         settled(jobs, visitor, number)
     monkeypatch.setattr(memory, "resident", lambda: memory.FULL + (1 if len(jobs._of) > 2 else 0))
     monkeypatch.setattr(memory, "drop_compiled", lambda: None)
-    number = jobs.start("d", lambda tell: "new", 60.0)
+    number = jobs.start("d", lambda on_progress: "new", 60.0)
     assert settled(jobs, "d", number).result == "new"
     kept = [v for v in "abc" if jobs.look(v, numbers[v]).state == "done"]
     assert kept == ["c"]

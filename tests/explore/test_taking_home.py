@@ -12,13 +12,13 @@ import xarray
 from PIL import Image
 
 from attnflow import simulate
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 from attnflow.spec import read_spec, read_sweep
 from explore.visitor import data, drawn, expected, fill, settled
 
 pytestmark = pytest.mark.slow
 
-ASKED = "/?n=6&d=2&until=2.0&number=3.0&seed=5"
+ASKED = "/?n=6&d=2&until=2.0&number=3.0&key=5"
 
 
 def saved(page, button):
@@ -115,11 +115,11 @@ def test_a_sweep(visit, tmp_path, offered):
 
 
 def test_a_theorem(visit):
-    page = visit("/theorems?id=T6.8&seed=2")
+    page = visit("/theorems?id=T6.8&key=2")
     settled(page, "theorem", "It holds")
     page.wait_for_selector("#measured table")
     told = json.loads(saved(page, "theorem-save-json")[1])
-    assert (told["id"], told["seed"], told["verdict"]) == ("T6.8", 2, "holds")
+    assert (told["id"], told["key"], told["verdict"]) == ("T6.8", 2, "holds")
     rows = list(csv.DictReader(io.StringIO(saved(page, "theorem-save-csv")[1].decode())))
     assert {row["holds"] for row in rows} == {"True"}
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from attnflow import sweep
-from attnflow.simulate.progress import bar_for
+from attnflow.simulation.progress import bar_for
 from attnflow.sweep.status import status
 from attnflow.theory.search import search
 from command import call
@@ -33,8 +33,8 @@ def test_a_sweep(jumping, tmp_path, monkeypatch):
         for k, file in enumerate(sorted((tmp_path / "store" / "blocks").glob("[0-9]*.json"))):
             os.utime(file, (1e9 + k, 1e9 + k + (k == 3) * jumping))
 
-    for tell in (shift, lambda tally: None):
-        tally = sweep.run(given, tmp_path / "store", tell=tell)
+    for on_progress in (shift, lambda tally: None):
+        tally = sweep.run(given, tmp_path / "store", on_progress=on_progress)
     assert (tally.before, tally.done) == (4, 0)
     monkeypatch.undo()
     sweep.run(given, tmp_path / "whole")

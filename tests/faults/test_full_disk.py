@@ -10,7 +10,7 @@ from PIL import Image
 import attnflow as af
 from attnflow import sweep
 from attnflow.errors import WriteError
-from attnflow.files import write_whole
+from attnflow.files import atomic_write_text
 from checkpoints import HERE
 from command import call
 from small_sweep import contents, records, spec, toml
@@ -42,17 +42,17 @@ def named(folder):
 
 
 def test_a_file_keeps_what_it_had(disk):
-    write_whole(disk / "a.txt", "before")
+    atomic_write_text(disk / "a.txt", "before")
     fill(disk, 8192)
     with pytest.raises(WriteError, match=r"a\.txt could not be written: No space left on device"):
-        write_whole(disk / "a.txt", "x" * 100_000)
+        atomic_write_text(disk / "a.txt", "x" * 100_000)
     assert (disk / "a.txt").read_text() == "before"
     assert named(disk) == ["a.txt", "ballast"]
 
 
 def test_a_trajectory_keeps_what_it_had(disk):
     def run(beta):
-        x0 = af.initial.sphere(n=64, d=3, seed=0)
+        x0 = af.initial.sphere(n=64, d=3, key=0)
         return af.simulate(af.SA(beta), x0, np.linspace(0, 1, 41), method=af.Fixed(0.1))
 
     one, two = run(1.0), run(4.0)

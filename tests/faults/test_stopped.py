@@ -198,7 +198,7 @@ def test_a_sweep_that_is_stopped_before_there_is_a_store(folder, monkeypatch):
 @pytest.mark.parametrize("shielded", [True, False])
 def test_children_can_be_kept_from_ctrl_c(shielded):
     """As multiprocessing starts them: its helper process must not undo it."""
-    with signals.kept_from_children() if shielded else nullcontext():
+    with signals.shield_children() if shielded else nullcontext():
         child = get_context("spawn").Process(target=time.sleep, args=(60,))
         child.start()
     mask = Path(f"/proc/{child.pid}/status").read_text()
@@ -235,7 +235,7 @@ def test_signals_are_held_and_then_come():
     done = []
 
     def work():
-        with signals.held() as came:
+        with signals.defer_interrupts() as came:
             signal.raise_signal(signal.SIGINT)
             done.append(came())
 
@@ -249,7 +249,7 @@ def test_a_second_signal_is_not_held():
     done = []
 
     def work():
-        with signals.held():
+        with signals.defer_interrupts():
             signal.raise_signal(signal.SIGINT)
             done.append(1)
             signal.raise_signal(signal.SIGINT)
@@ -264,12 +264,12 @@ def test_a_hit_is_counted_and_told_or_neither():
     """Ctrl-C in the middle of telling waits until the candidate is told."""
     told = []
 
-    def tell(record, finding, trial):
+    def on_progress(record, finding, trial):
         signal.raise_signal(signal.SIGINT)
         told.append(record.runs)
 
     record = Record("C4.2-printed", 0)
     with pytest.raises(KeyboardInterrupt):
-        search("C4.2-printed", runs=3, record=record, tell=tell)
+        search("C4.2-printed", runs=3, record=record, on_candidate=on_progress)
     assert told == [1]
     assert (record.runs, record.tally.total()) == (1, 1)

@@ -14,7 +14,7 @@ import pytest
 from attnflow import files, sweep
 from attnflow.errors import InputError, WriteError
 from attnflow.figures.gallery import write_index
-from attnflow.files import is_held, only_one, whole, write_whole
+from attnflow.files import atomic_write, atomic_write_text, file_lock, is_locked
 from command import call
 from processes import finish, kill, start, wait_until
 from small_sweep import contents, records, spec, toml
@@ -22,8 +22,8 @@ from small_sweep import contents, records, spec, toml
 HOLD = """
 import sys, time
 from pathlib import Path
-from attnflow.files import only_one
-with only_one(Path(sys.argv[1]), "busy"):
+from attnflow.files import file_lock
+with file_lock(Path(sys.argv[1]), "busy"):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -42,16 +42,16 @@ def holder(tmp_path):
 def test_the_second_is_told_who_is_first(tmp_path, holder):
     lock = tmp_path / "lock"
     for _ in range(2):
-        with pytest.raises(InputError) as told, only_one(lock, "busy"):
+        with pytest.raises(InputError) as told, file_lock(lock, "busy"):
             pass
         host = re.escape(socket.gethostname())
         assert re.fullmatch(
             rf"busy \(process {holder.pid} on {host}, since .*\)\.", str(told.value)
         )
-    assert is_held(lock)
+    assert is_locked(lock)
     kill(holder)
-    assert not is_held(lock)
-    with only_one(lock, "busy"):
+    assert not is_locked(lock)
+    with file_lock(lock, "busy"):
         assert f"process {os.getpid()} " in lock.read_text()
 
 
@@ -61,8 +61,8 @@ def test_a_lock_of_the_dead_locks_nobody_out(tmp_path, host):
     lock = tmp_path / "lock"
     name = socket.gethostname() if host == "this" else "elsewhere"
     lock.write_text(f"process {os.getpid()} on {name}, since 2020-01-01 00:00:00+00:00\n")
-    assert not is_held(lock)
-    with only_one(lock, "busy"):
+    assert not is_locked(lock)
+    with file_lock(lock, "busy"):
         assert "elsewhere" not in lock.read_text()
 
 
@@ -71,8 +71,8 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
         raise OSError(errno.ENOTSUP, "no locks here")
 
     monkeypatch.setattr(files.fcntl, "flock", flock)
-    with only_one(tmp_path / "lock", "busy"):
-        write_whole(tmp_path / "a.txt", "a")
+    with file_lock(tmp_path / "lock", "busy"):
+        atomic_write_text(tmp_path / "a.txt", "a")
     assert (tmp_path / "a.txt").read_text() == "a"
 
 
@@ -84,7 +84,7 @@ def test_writers_of_one_file_take_turns(tmp_path):
 
     def write(text):
         for _ in range(20):
-            write_whole(path, text)
+            atomic_write_text(path, text)
             seen.append(path.read_text())
 
     threads = [threading.Thread(target=write, args=(text,)) for text in texts]
@@ -101,8 +101,8 @@ def test_who_waits_too_long_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "PATIENCE", 0.1)
     monkeypatch.setattr(files, "GLANCE", 0.05)
     said = r"a\.txt: another process has been writing"
-    with whole(tmp_path / "a.txt"), pytest.raises(WriteError, match=said):
-        write_whole(tmp_path / "a.txt", "second")
+    with atomic_write(tmp_path / "a.txt"), pytest.raises(WriteError, match=said):
+        atomic_write_text(tmp_path / "a.txt", "second")
 
 
 @pytest.mark.slow
@@ -140,12 +140,12 @@ def test_a_store_that_appears_meanwhile_is_taken_as_it_is(tmp_path, monkeypatch)
 def test_two_searches_on_one_record(folder):
     out = folder / "found"
     out.mkdir()
-    with only_one(out / ".C4.2-printed-0.lock", "busy"):
+    with file_lock(out / ".C4.2-printed-0.lock", "busy"):
         code, said = call("search", "C4.2-printed", "--budget", "2", "--out", out)
         assert code == 2
         assert f"another search is writing it (process {os.getpid()} on " in said
         assert not (out / "C4.2-printed-0.json").exists()
-        assert call("search", "C4.2-printed", "--seed", 1, "--budget", "1", "--out", out)[0] == 0
+        assert call("search", "C4.2-printed", "--key", 1, "--budget", "1", "--out", out)[0] == 0
 
 
 def test_an_index_beside_another_figures_command(tmp_path):
@@ -164,7 +164,7 @@ def test_an_index_beside_another_figures_command(tmp_path):
 def test_what_is_no_file_is_written_to_directly(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
-    write_whole(tmp_path / "pipe", "through")
+    atomic_write_text(tmp_path / "pipe", "through")
     assert reader.communicate(timeout=30)[0] == "through"
     assert (tmp_path / "pipe").is_fifo()
 
@@ -172,7 +172,7 @@ def test_what_is_no_file_is_written_to_directly(tmp_path):
 def test_a_link_is_followed(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "here.txt").symlink_to(tmp_path / "there" / "a.txt")
-    write_whole(tmp_path / "here.txt", "a")
+    atomic_write_text(tmp_path / "here.txt", "a")
     assert (tmp_path / "here.txt").is_symlink()
     assert (tmp_path / "there" / "a.txt").read_text() == "a"
 
@@ -182,7 +182,7 @@ def test_a_folder_replaces_a_folder(tmp_path, monkeypatch, exchange):
     if not exchange:
         monkeypatch.setattr(files, "_exchanged", lambda a, b: False)
     for text in ("old", "new"):
-        with whole(tmp_path / "store") as place:
+        with atomic_write(tmp_path / "store") as place:
             place.mkdir()
             (place / text).write_text(text)
     assert [p.name for p in (tmp_path / "store").iterdir()] == ["new"]
@@ -191,7 +191,7 @@ def test_a_folder_replaces_a_folder(tmp_path, monkeypatch, exchange):
 
 def test_a_folder_that_was_moved_aside_comes_back(tmp_path, monkeypatch):
     """Where folders cannot be exchanged, a process may die between two renames."""
-    with whole(tmp_path / "store") as place:
+    with atomic_write(tmp_path / "store") as place:
         place.mkdir()
     (tmp_path / ".unfinished-store").mkdir()
     (tmp_path / "store").rename(tmp_path / ".unfinished-store" / "before")
@@ -231,7 +231,7 @@ for name in ("A", "B", "C"):
 def tell(name, outcome):
     print(name, type(outcome).__name__)
 if __name__ == "__main__":
-    gallery("ABC", "quick", Path("out"), workers=2, tell=tell)
+    gallery("ABC", "quick", Path("out"), workers=2, on_progress=tell)
 """
 
 

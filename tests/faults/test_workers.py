@@ -47,7 +47,7 @@ def test_a_worker(place, sent):
             store,
             scheduler=cluster.scheduler_address,
             patience=30.0,
-            tell=harm,
+            on_progress=harm,
         )
     assert harmed
     assert (tally.done, tally.failures) == (BLOCKS, [])

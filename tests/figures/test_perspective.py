@@ -22,7 +22,7 @@ from attnflow.figures.perspective import (
 )
 from attnflow.initial import normalise
 from attnflow.plot.style import style
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.spec import parse_sweep, read_sweep
 from attnflow.systems import SA
 from attnflow.theory import tau_star, transition_time
@@ -83,7 +83,7 @@ def test_a_map_without_transitions_or_without_zones_is_noticed():
 
 @pytest.mark.slow
 def test_tokens_that_repel_have_neither_two_nor_three_clusters():
-    x0 = initial.sphere(fig4.N, 2, seed=0, batch=4)
+    x0 = initial.sphere(fig4.N, 2, key=0, batch=4)
     for beta, expected in fig4.SHOWN.items():
         run = simulate(SA(beta, V=-1.0), x0, np.linspace(0, 30, 61), method=Fixed(0.1))
         assert fig4._typical(run)[1] != expected
@@ -131,7 +131,7 @@ def test_wendel_of_another_dimension_is_noticed(monkeypatch):
 
 @pytest.mark.slow
 def test_points_that_are_not_optimal_are_noticed():
-    right = repulsive.optimal_configuration(12, 3, 8.0, starts=2, seed=0)
+    right = repulsive.optimal_configuration(12, 3, 8.0, starts=2, key=0)
     assert all(quantity.holds for quantity in repulsive._seen(right))
     moved = np.asarray(normalise(right.points + 1e-3 * np.eye(12, 3)))
     wrong = replace(right, points=moved, energy=float(observe.energy(moved, 8.0)))

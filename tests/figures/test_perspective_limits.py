@@ -41,7 +41,7 @@ def test_few_states_of_a_model_are_all_shown(monkeypatch):
 
 
 def test_angles_through_harmonics_move_as_without():
-    x = af.initial.angles(64, seed=0)
+    x = af.initial.angles(64, key=0)
     moved = noise.HarmonicSA(4.0).velocity(0.0, x)
     np.testing.assert_allclose(moved, af.AngularSA(4.0).velocity(0.0, x), atol=1e-13)
 

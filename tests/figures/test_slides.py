@@ -30,7 +30,7 @@ def test_a_flow_that_contracts_does_not_pass_for_one_that_clusters(monkeypatch):
 
 
 def test_filling_up_with_copies_and_zeros_changes_no_run():
-    x0 = np.asarray(af.initial.cube(5, 2, side=4.0, seed=0, batch=1))
+    x0 = np.asarray(af.initial.cube(5, 2, side=4.0, key=0, batch=1))
     wide, masses = vertices.filled(x0, 8, 3)
     ts, method = [0.0, 2.0], af.Fixed(0.1)
     system = af.RescaledAttention()
@@ -51,11 +51,11 @@ def test_heads_that_contract_do_not_pass_for_heads_that_cluster(monkeypatch):
 
 def test_one_head_many_times_is_that_head():
     """The heads of the figure are repeated to a fixed number of slots."""
-    x0 = np.asarray(af.initial.cube(6, 3, side=4.0, seed=0))
+    x0 = np.asarray(af.initial.cube(6, 3, side=4.0, key=0))
     V = np.array([[[0.4, -0.3, 0.0], [0.2, 0.5, 0.1], [0.0, 0.1, -0.2]]])
     scores = np.array([np.diag([1.0, 0.5, 0.2])])
     one = af.simulate(
-        af.PureAttention(scores[0], V=V[0]), x0, multihead.TIMES, method=af.Fixed(multihead.STEP)
+        af.PureAttention(Q=scores[0], V=V[0]), x0, multihead.TIMES, method=af.Fixed(multihead.STEP)
     )
     batch = (multihead._slots(scores), multihead._slots(V) / multihead.SLOTS, x0, np.ones(6))
     many = multihead._flow(*(np.asarray(part)[None] for part in batch))[0]

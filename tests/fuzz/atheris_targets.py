@@ -58,7 +58,7 @@ def lay_out(folder):
     shutil.copytree(HERE / "mistral", folder)
     shutil.copy(EXAMPLES / "hyperplanes.toml", folder / "spec.toml")
     shutil.copy(EXAMPLES / "sweeps" / "circle.toml", folder / "sweep.toml")
-    af.simulate(af.SA(2.0), af.initial.sphere(4, 3, seed=0), [0.0, 1.0]).save(folder / "run.zarr")
+    af.simulate(af.SA(2.0), af.initial.sphere(4, 3, key=0), [0.0, 1.0]).save(folder / "run.zarr")
     sweep.run(small_sweep.spec(), folder / "sweep.zarr")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from attnflow.initial import STARTS
-from attnflow.simulate import METHODS
+from attnflow.simulation import METHODS
 from attnflow.spec import RunSpec, SweepSpec
 from attnflow.spec.model import Times
 from attnflow.spec.system import OF_BLOCKS, SCORES
@@ -44,7 +44,7 @@ def _small(spec):
 
 def _run(**parts):
     usual = {
-        "seed": 1,
+        "key": 1,
         "system": {"name": "SA", "beta": 4.0},
         "start": {"name": "sphere", "n": 4, "d": 3},
         "times": {"stop": 1.0, "count": 3},
@@ -140,7 +140,7 @@ def _called(draw, table, **given):
     return {"name": name} | drawn | {k: v for k, v in given.items() if k in parameters}
 
 
-_SUPPLIED = ("key", "dtype", "batch", "seed")
+_SUPPLIED = ("key", "dtype", "batch", "key")
 _WEIGHTS = (*SCORES, *OF_BLOCKS, "D", "omega", "graph", "data")
 _row = st.lists(st.sampled_from([0.0, 1.0, -0.5, 2.0]), min_size=3, max_size=3)
 _matrices = st.one_of(_row, st.lists(_row, min_size=3, max_size=3), families, real, anything)

@@ -35,7 +35,7 @@ NAMES = {
 RIGHT = {
     "run": ["run.toml"],
     "check": ["T3.1"],
-    "search": ["C4.2", "--seed", "1", "--out", "search"],
+    "search": ["C4.2", "--key", "1", "--out", "search"],
     "figures": ["E-fig1"],
     "sweep": ["sweep.toml", "--store", "store"],
     "model": ["model", "--text", "text.txt"],
@@ -113,7 +113,7 @@ def full(tmp_path_factory):
     (root / "bytes").write_bytes(b"\xff\x00\xfe")
     shutil.copytree(HERE / "bert", root / "model")
     sweep.run(spec(), root / "store")
-    af.simulate(af.SA(2.0), af.initial.sphere(4, 3, seed=0), [0.0, 1.0]).save(root / "run")
+    af.simulate(af.SA(2.0), af.initial.sphere(4, 3, key=0), [0.0, 1.0]).save(root / "run")
     (root / "search").mkdir()
     Record("C4.2", 1, 3).save(root / "search" / "C4.2-1.json")
     return root
@@ -135,7 +135,7 @@ def idle(monkeypatch, full, tmp_path):
 
     for module, name in WORK:
         monkeypatch.setattr(import_module(module), name, stopped)
-    monkeypatch.setattr(import_module("attnflow.simulate"), "simulate", stopped_run)
+    monkeypatch.setattr(import_module("attnflow.simulation"), "simulate", stopped_run)
     monkeypatch.setattr(import_module("attnflow.models.folder"), "_from_hub", no_hub)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "400")
@@ -176,7 +176,7 @@ def test_all_lists(command, idle):
         ("run", "run.toml", "--json", "NAME"),
         ("check", "T3.1", "--json", "NAME"),
         ("search", "C4.2", "--out", "NAME"),
-        ("search", "C4.2", "--out", "search", "--seed", "1", "--json", "NAME"),
+        ("search", "C4.2", "--out", "search", "--key", "1", "--json", "NAME"),
         ("figures", "E-fig1", "--out", "NAME"),
         ("figures", "E-fig1", "--json", "NAME"),
         ("sweep", "sweep.toml", "--store", "NAME"),

@@ -9,7 +9,7 @@ import pytest
 from attnflow.bench.machine import Machine
 from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, Verdict
 from attnflow.figures import write_index
-from attnflow.figures.written import Written
+from attnflow.figures.export import Written
 from attnflow.theory.search.record import Hit, Record
 from fuzz.mutations import mutated_json
 from fuzz.verdict import bounded, refused

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import strategies as st
 
-from attnflow.simulate import inputs, simulate
+from attnflow.simulation import inputs, simulate
 from attnflow.spec import parse_sweep, read_spec, read_sweep
 from attnflow.spec.read import parse_spec
 from attnflow.sweep.check import check

@@ -19,7 +19,7 @@ from tries import tries
 def stores(tmp_path_factory):
     """A store of a run, and one of a sweep with a block that failed."""
     root = tmp_path_factory.mktemp("stores")
-    x0 = af.initial.sphere(n=4, d=3, seed=0, batch=(2,))
+    x0 = af.initial.sphere(n=4, d=3, key=0, batch=(2,))
     af.simulate(af.SA(2.0), x0, [0.0, 1.0, 2.0], method=af.Coarsening()).save(root / "run")
     sweep.run(spec(), root / "sweep")
     failure = Failure(0, {"beta": 1.0}, 1, "RuntimeError: no")

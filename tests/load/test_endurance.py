@@ -10,7 +10,7 @@ import pytest
 
 import attnflow as af
 from attnflow import sweep
-from attnflow.simulate import Coarsening, Fixed, Layers
+from attnflow.simulation import Coarsening, Fixed, Layers
 from small_sweep import spec
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def simulate_once(k):
     method = [None, Fixed(0.05), Layers(0.25), Coarsening()][k % 4]
     V = None if k % 4 == 3 else rng.standard_normal((3, 3))
     system = af.SA(float(rng.uniform(0.1, 9)), V=V)
-    x0 = af.initial.sphere(16, 3, seed=k)
+    x0 = af.initial.sphere(16, 3, key=k)
     run = af.simulate(system, x0, np.array([0.0, 0.5, 1.0 + 0.25 * (k % 3)]), method=method)
     af.observe.clusters(run.final)
     return float(af.observe.energy(run.final, 1.0))
@@ -54,7 +54,7 @@ import attnflow as af
 
 n, steps = 10**6, 100
 system = af.SA(9.0)
-x0 = af.initial.sphere(n, 2, seed=0)
+x0 = af.initial.sphere(n, 2, key=0)
 start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 run = af.simulate(system, x0, [0.0, 0.01 * steps], method=af.Fixed(0.01, solver="euler"))
 grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) / 2**10
@@ -99,7 +99,9 @@ def test_a_million_cells_are_planned_in_bounded_memory(tmp_path):
     assert found.runs == 512 * 10**6
     tally = []
     with pytest.raises(KeyboardInterrupt):
-        sweep.run(given, tmp_path / "store.zarr", tell=lambda t: stop_after_planning(t, tally))
+        sweep.run(
+            given, tmp_path / "store.zarr", on_progress=lambda t: stop_after_planning(t, tally)
+        )
     held = tracemalloc.get_traced_memory()[1] / MB
     tracemalloc.stop()
     print(f"\n10⁶ cells: {held:.0f} MB at most, {resident() - before:+.0f} MB in the end")

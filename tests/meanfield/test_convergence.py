@@ -100,7 +100,7 @@ def test_the_constant_of_sa_in_the_measure_by_differences():
 
 def test_draws_have_the_density():
     rho = np.array([[1.0], [0.0], [2.0], [1.0]])
-    x = np.asarray(draw(rho, 40_000, seed=0))
+    x = np.asarray(draw(rho, 40_000, key=0))
     np.testing.assert_allclose(np.linalg.norm(x, axis=1), 1, rtol=1e-12)
     theta = np.mod(np.arctan2(x[:, 1], x[:, 0]), 2 * np.pi)
     counts = np.histogram(theta, 8, (0, 2 * np.pi))[0] / 40_000
@@ -116,7 +116,7 @@ def test_tokens_come_near_their_limit_as_the_root_of_their_number():
     assert (run.w1 <= run.bound).all()
     np.testing.assert_allclose(run.bound[..., 0], run.w1[..., 0])
     # The distances to another time's density do not go down with n: the limit is the right one.
-    x = draw(START, 4096, seed=3)
+    x = draw(START, 4096, key=3)
     stale = wasserstein(
         jnp.arctan2(x[:, 1], x[:, 0])[:, None], Cells(run.rho[1]), space=Circle()
     ).distance

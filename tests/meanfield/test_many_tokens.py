@@ -23,9 +23,9 @@ def tokens_at(levels):
     return np.stack([np.cos(theta), np.sin(theta)], axis=-1)
 
 
-def drawn(n, seed):
+def drawn(n, key):
     """Independent tokens of the density."""
-    return tokens_at(np.random.default_rng(seed).random(n))
+    return tokens_at(np.random.default_rng(key).random(n))
 
 
 def w1(x, rho):
@@ -80,8 +80,8 @@ def test_tokens_at_quantiles_follow_their_density():
 def test_a_hundred_thousand_tokens_follow_at_the_rate_of_a_sample(kind, beta):
     """√n W1 is about the same for 10³ and 10⁵ tokens, at every time until clusters form."""
     n = 100_000
-    many, moved = followed(kind, beta, drawn(n, seed=0))
-    few = np.mean([followed(kind, beta, drawn(1000, seed))[0] for seed in range(4)], axis=0)
+    many, moved = followed(kind, beta, drawn(n, key=0))
+    few = np.mean([followed(kind, beta, drawn(1000, key))[0] for key in range(4)], axis=0)
     assert np.all(np.sqrt(n) * many < 4)
     assert np.all(np.sqrt(n) * many < 2.5 * np.sqrt(1000) * few)
     assert moved > 6 * many[-1]

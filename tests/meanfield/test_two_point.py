@@ -29,7 +29,7 @@ TIMES = np.linspace(0.0, 2.0, 21) / 7.5  # The fastest mode of β = 4 grows at r
 
 @pytest.fixture(scope="module")
 def ensembles():
-    return [two_point(BETA, N, TIMES, replicates=1024, cells=CELLS, seed=s) for s in (0, 1)]
+    return [two_point(BETA, N, TIMES, replicates=1024, cells=CELLS, key=s) for s in (0, 1)]
 
 
 def test_histograms_agree_with_triple_loops(rng):

@@ -74,7 +74,7 @@ def transformers():
 @pytest.mark.parametrize(("name", "dtype"), in_both_precisions(LIVE))
 def test_states_are_those_of_transformers(name, dtype, transformers, tmp_path):
     """New random weights, sharded where the recorded ones are whole."""
-    folder = write(name, tmp_path, seed=1, max_shard_size="10KB")
+    folder = write(name, tmp_path, key=1, max_shard_size="10KB")
     model = af.models.load(folder, dtype=dtype)
     theirs = hidden_states(folder, model.encode(TEXTS), dtype)
     assert gap(model, TEXTS, theirs) < AGREE[dtype]

@@ -21,7 +21,7 @@ import plain_attention
 from attnflow import models
 from attnflow.model_report import html_report, to_json
 from attnflow.models.predictions import expected_overlap, predictions
-from attnflow.models.surveyed import LEVELS
+from attnflow.models.survey_types import LEVELS
 from checkpoints import HERE, minilm
 
 PARAGRAPHS = [

@@ -12,13 +12,13 @@ from attnflow.observe import clusters
 
 module = import_module("attnflow.observe.clusters")
 examples = settings(deadline=None, max_examples=20, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 sizes = st.sampled_from([(1, 2), (12, 1), (30, 2), (40, 5)])
 TOL = 0.3
 
 
-def tokens(seed, n, d):
-    return np.random.default_rng(seed).normal(size=(n, d))
+def tokens(key, n, d):
+    return np.random.default_rng(key).normal(size=(n, d))
 
 
 def partition(labels):
@@ -42,10 +42,10 @@ def union_find(x, tol):
 
 
 @pytest.mark.parametrize("limit", [module.LINK_LIMIT, 0], ids=["linked", "flooded"])
-@given(seed=seeds, size=sizes, tol=st.floats(0.05, 2))
+@given(key=keys, size=sizes, tol=st.floats(0.05, 2))
 @examples
-def test_clusters_are_those_of_brute_force(limit, seed, size, tol):
-    x = tokens(seed, *size)
+def test_clusters_are_those_of_brute_force(limit, key, size, tol):
+    x = tokens(key, *size)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LINK_LIMIT", limit)
         found = clusters(x, tol)
@@ -54,28 +54,28 @@ def test_clusters_are_those_of_brute_force(limit, seed, size, tol):
     assert set(found.labels) == set(range(found.count))
 
 
-@given(seed=seeds, tol=st.floats(0.05, 2), block=st.sampled_from([1, 2, 7]))
+@given(key=keys, tol=st.floats(0.05, 2), block=st.sampled_from([1, 2, 7]))
 @examples
-def test_flooding_in_blocks_loses_no_token(seed, tol, block):
-    x = tokens(seed, 40, 2)
+def test_flooding_in_blocks_loses_no_token(key, tol, block):
+    x = tokens(key, 40, 2)
     assert partition(module._flooded(x, tol, block)) == union_find(x, tol)
 
 
-@given(seed=seeds, size=sizes)
+@given(key=keys, size=sizes)
 @examples
-def test_order_of_tokens_only_changes_names(seed, size):
-    rng = np.random.default_rng(seed)
-    x, m, p = tokens(seed, *size), rng.uniform(0.1, 2, size=size[0]), rng.permutation(size[0])
+def test_order_of_tokens_only_changes_names(key, size):
+    rng = np.random.default_rng(key)
+    x, m, p = tokens(key, *size), rng.uniform(0.1, 2, size=size[0]), rng.permutation(size[0])
     straight, permuted = clusters(x, TOL, m), clusters(x[p], TOL, m[p])
     assert partition(straight.labels) == partition(permuted.labels[np.argsort(p)])
     np.testing.assert_allclose(straight.masses, permuted.masses, rtol=1e-13)
 
 
-@given(seed=seeds, size=sizes, weighted=st.booleans())
+@given(key=keys, size=sizes, weighted=st.booleans())
 @examples
-def test_masses_and_centres_are_sums_and_means(seed, size, weighted):
-    x = tokens(seed, *size)
-    m = np.random.default_rng(seed).uniform(0.1, 2, size=size[0]) if weighted else None
+def test_masses_and_centres_are_sums_and_means(key, size, weighted):
+    x = tokens(key, *size)
+    m = np.random.default_rng(key).uniform(0.1, 2, size=size[0]) if weighted else None
     found = clusters(x, TOL, m)
     m = np.ones(len(x)) if m is None else m
     for c in range(found.count):
@@ -85,10 +85,10 @@ def test_masses_and_centres_are_sums_and_means(seed, size, weighted):
         np.testing.assert_allclose(found.centers[c], mean, rtol=1e-11, atol=1e-13)
 
 
-@given(seed=seeds, size=sizes)
+@given(key=keys, size=sizes)
 @examples
-def test_the_heaviest_comes_first_then_the_earliest(seed, size):
-    found = clusters(tokens(seed, *size), TOL)
+def test_the_heaviest_comes_first_then_the_earliest(key, size):
+    found = clusters(tokens(key, *size), TOL)
     first = [np.flatnonzero(found.labels == c)[0] for c in range(found.count)]
     ranks = list(zip(-found.masses, first, strict=True))
     assert ranks == sorted(ranks)

@@ -9,20 +9,20 @@ from attnflow.errors import InputError
 from attnflow.observe import dual_coordinates, eigenbasis
 
 examples = settings(deadline=None, max_examples=20, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 
 
-def with_eigenvalues(diagonal, seed=0):
+def with_eigenvalues(diagonal, key=0):
     """A real matrix similar to the given (block) diagonal one, and the matrix of the change."""
     d = len(diagonal)
-    S = np.random.default_rng(seed).normal(size=(d, d)) + 2 * np.eye(d)
+    S = np.random.default_rng(key).normal(size=(d, d)) + 2 * np.eye(d)
     return S @ diagonal @ np.linalg.inv(S), S
 
 
-@given(seed=seeds, d=st.integers(1, 6))
+@given(key=keys, d=st.integers(1, 6))
 @examples
-def test_it_diagonalises(seed, d):
-    V = np.random.default_rng(seed).normal(size=(d, d))
+def test_it_diagonalises(key, d):
+    V = np.random.default_rng(key).normal(size=(d, d))
     basis = eigenbasis(V)
     rounding = 1e-12 * np.linalg.cond(basis.vectors)
     np.testing.assert_allclose(V @ basis.vectors, basis.vectors * basis.values, atol=1e-12)
@@ -43,8 +43,8 @@ def test_the_order_of_the_paper():
 
 def test_rounding_makes_no_complex_numbers():
     """Equal real eigenvalues of a matrix that is not symmetric stay real, as do their vectors."""
-    for seed in range(30):
-        V, S = with_eigenvalues(np.diag([1.0, 1, 1, 0.5, 0.5]), seed)
+    for key in range(30):
+        V, S = with_eigenvalues(np.diag([1.0, 1, 1, 0.5, 0.5]), key)
         basis = eigenbasis(V)
         assert not np.iscomplexobj(basis.dual)
         np.testing.assert_allclose(basis.values, [1, 1, 1, 0.5, 0.5], rtol=1e-8)
@@ -61,12 +61,12 @@ def test_the_signs_do_not_depend_on_the_machine():
     np.testing.assert_allclose(turn.vectors, np.sqrt(0.5) * np.array([[1, 1], [-1j, 1j]]))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("key", range(3))
 @pytest.mark.parametrize("size", [2, 3])
-def test_jordan_blocks_are_refused(seed, size):
+def test_jordan_blocks_are_refused(key, size):
     block = np.eye(4) + np.diag([1.0] * (size - 1) + [0.0] * (4 - size), 1)
     with pytest.raises(InputError, match="V must be diagonalisable"):
-        eigenbasis(with_eigenvalues(block, seed)[0])
+        eigenbasis(with_eigenvalues(block, key)[0])
 
 
 def test_coordinates_are_those_of_the_combination(rng):
@@ -79,10 +79,10 @@ def test_coordinates_are_those_of_the_combination(rng):
     np.testing.assert_allclose(dual_coordinates(z[0, :1], V), c[0, :1], atol=1e-12)
 
 
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_each_coordinate_is_multiplied_by_its_eigenvalue(seed):
-    rng = np.random.default_rng(seed)
+def test_each_coordinate_is_multiplied_by_its_eigenvalue(key):
+    rng = np.random.default_rng(key)
     V, z = rng.normal(size=(4, 4)), rng.normal(size=(3, 4))
     c = np.asarray(dual_coordinates(z, V))
     want = c * eigenbasis(V).values

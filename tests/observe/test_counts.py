@@ -10,8 +10,8 @@ examples = settings(deadline=None, max_examples=30, derandomize=True)
 
 @examples
 @given(st.integers(0, 10_000), st.floats(0.01, 0.8))
-def test_as_many_clusters_as_on_the_host(seed, tol):
-    x = np.random.default_rng(seed).normal(size=(12, 2))
+def test_as_many_clusters_as_on_the_host(key, tol):
+    x = np.random.default_rng(key).normal(size=(12, 2))
     assert int(cluster_count(x, tol)) == clusters(x, tol).count
 
 

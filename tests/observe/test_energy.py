@@ -11,12 +11,12 @@ from attnflow.observe import energy
 from attnflow.observe.energy import BLOCK
 
 examples = settings(deadline=None, max_examples=6, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 betas = st.floats(-5, 5).filter(lambda b: b == 0 or abs(b) > 1e-3)
 
 
-def tokens(seed, n=5, d=3):
-    x = np.random.default_rng(seed).normal(size=(n, d))
+def tokens(key, n=5, d=3):
+    x = np.random.default_rng(key).normal(size=(n, d))
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
@@ -29,11 +29,11 @@ def double_sum(x, beta, m):
     return total / np.sum(m) ** 2
 
 
-@given(seed=seeds, beta=betas, weighted=st.booleans())
+@given(key=keys, beta=betas, weighted=st.booleans())
 @examples
-def test_energy_is_the_double_sum(seed, beta, weighted):
-    x = tokens(seed)
-    m = np.random.default_rng(seed).uniform(0.1, 5, size=5)
+def test_energy_is_the_double_sum(key, beta, weighted):
+    x = tokens(key)
+    m = np.random.default_rng(key).uniform(0.1, 5, size=5)
     got = energy(x, beta, m if weighted else None)
     want = double_sum(x, beta, m if weighted else np.ones(5))
     # at β = 0 the sum is |Σ m x|²: it may cancel
@@ -62,19 +62,19 @@ def test_whole_numbers_are_temperatures_tokens_and_masses(beta):
     assert float(energy(x, 0.5)) == pytest.approx(double_sum(x, 0.5, np.ones(3)), rel=1e-14)
 
 
-@given(seed=seeds, beta=betas)
+@given(key=keys, beta=betas)
 @examples
-def test_a_mass_is_a_repeated_token(seed, beta):
-    x, times = tokens(seed, 4), np.array([1, 3, 2, 2])
+def test_a_mass_is_a_repeated_token(key, beta):
+    x, times = tokens(key, 4), np.array([1, 3, 2, 2])
     split = float(energy(np.repeat(x, times, axis=0), beta))
     assert float(energy(x, beta, times)) == pytest.approx(split, rel=1e-12, abs=1e-14)
 
 
-@given(seed=seeds, beta=betas)
+@given(key=keys, beta=betas)
 @examples
-def test_order_rotation_and_scale_of_masses_do_not_matter(seed, beta):
-    rng = np.random.default_rng(seed)
-    x, m, p = tokens(seed), rng.uniform(0.1, 5, size=5), rng.permutation(5)
+def test_order_rotation_and_scale_of_masses_do_not_matter(key, beta):
+    rng = np.random.default_rng(key)
+    x, m, p = tokens(key), rng.uniform(0.1, 5, size=5), rng.permutation(5)
     O = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     moved = float(energy(x[p] @ O, beta, 7 * m[p]))
     assert float(energy(x, beta, m)) == pytest.approx(moved, rel=1e-12, abs=1e-14)

@@ -11,8 +11,8 @@ from attnflow.observe import energy, energy_rate
 MASSES = jnp.array([0.5, 3.0, 1.0, 2.0, 0.1, 1.5])
 
 
-def tokens(seed, n=6):
-    return af.initial.sphere(n=n, d=3, seed=seed)
+def tokens(key, n=6):
+    return af.initial.sphere(n=n, d=3, key=key)
 
 
 @eqx.filter_jit
@@ -97,4 +97,4 @@ def test_what_has_no_identity_is_refused(system):
 
 def test_tokens_off_the_sphere_are_refused():
     with pytest.raises(af.InputError, match="rows of norm 1"):
-        af.observe.energy_rate(af.SA(1.0), 2 * af.initial.sphere(n=4, d=3, seed=0))
+        af.observe.energy_rate(af.SA(1.0), 2 * af.initial.sphere(n=4, d=3, key=0))

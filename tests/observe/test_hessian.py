@@ -11,8 +11,8 @@ from attnflow.observe.tangent import tangent_bases
 MASSES = np.array([1.0, 3.0, 0.5, 2.0])
 
 
-def tokens(seed=0, n=4, d=3):
-    return np.asarray(af.initial.sphere(n=n, d=d, seed=seed))
+def tokens(key=0, n=4, d=3):
+    return np.asarray(af.initial.sphere(n=n, d=d, key=key))
 
 
 def plain_energy(x, beta, m):

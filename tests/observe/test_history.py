@@ -8,7 +8,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.observe import Merge, cluster_history, clusters, staircase
-from attnflow.simulate import Merges
+from attnflow.simulation import Merges
 
 
 def moving(positions):
@@ -52,7 +52,7 @@ def test_exact_times_come_from_the_merge_tree():
 @pytest.mark.slow
 def test_exact_times_of_a_run():
     """Each exact merge lies in the interval in which the count was seen to fall."""
-    x0 = af.initial.sphere(n=12, d=2, seed=3)
+    x0 = af.initial.sphere(n=12, d=2, key=3)
     ts = np.concatenate([[0.0], np.geomspace(0.1, 1e9, 60)])
     run = af.simulate(af.SA(6.0), x0, ts, method=af.Coarsening(eps=1e-6))
     history = cluster_history(run, tol=1e-5)

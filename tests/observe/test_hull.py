@@ -11,15 +11,15 @@ from attnflow.errors import InputError
 from attnflow.observe import hull, hull_history
 
 examples = settings(deadline=None, max_examples=15, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 
 
-def cloud(seed, n=14, d=3):
-    return np.random.default_rng(seed).normal(size=(n, d))
+def cloud(key, n=14, d=3):
+    return np.random.default_rng(key).normal(size=(n, d))
 
 
-def rotation(seed, d):
-    return np.linalg.qr(cloud(seed, d, d))[0]
+def rotation(key, d):
+    return np.linalg.qr(cloud(key, d, d))[0]
 
 
 def is_extreme(x, i):
@@ -71,21 +71,21 @@ def test_the_cross_polytope_in_eight_dimensions():
     np.testing.assert_allclose(found.depth(np.zeros((1, 8))), [1 / math.sqrt(8)])
 
 
-@given(seed=seeds, size=st.sampled_from([(6, 2), (14, 3), (12, 4)]))
+@given(key=keys, size=st.sampled_from([(6, 2), (14, 3), (12, 4)]))
 @examples
-def test_extreme_points_by_linear_programming(seed, size):
-    x = cloud(seed, *size)
+def test_extreme_points_by_linear_programming(key, size):
+    x = cloud(key, *size)
     want = [i for i in range(len(x)) if is_extreme(x, i)]
     assert hull(x).vertices.tolist() == want
 
 
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_depth_against_the_support_function(seed):
+def test_depth_against_the_support_function(key):
     """The depth of an inner point is the least distance to a supporting plane."""
-    x = cloud(seed, 12, 2)
+    x = cloud(key, 12, 2)
     found = hull(x)
-    y = np.random.default_rng(seed).dirichlet(np.ones(12), size=5) @ x
+    y = np.random.default_rng(key).dirichlet(np.ones(12), size=5) @ x
     angles = np.linspace(0, 2 * np.pi, 20_001)
     u = np.stack([np.cos(angles), np.sin(angles)])
     gaps = (x @ u).max(axis=0) - y @ u
@@ -171,33 +171,33 @@ def test_tokens_on_faces_are_no_vertices(d, noise):
     np.testing.assert_allclose(found.depth(x[:40]), hull(x[40:]).depth(x[:40]), atol=1e-9)
 
 
-@given(seed=seeds, tol=st.sampled_from([1e-9, 1e-6, 1e-3, 1e-2]), spread=st.floats(-10, -2))
+@given(key=keys, tol=st.sampled_from([1e-9, 1e-6, 1e-3, 1e-2]), spread=st.floats(-10, -2))
 @examples
-def test_every_token_is_inside_up_to_the_tolerance(seed, tol, spread):
+def test_every_token_is_inside_up_to_the_tolerance(key, tol, spread):
     """Also where clusters are about as wide as the tolerance."""
-    rng = np.random.default_rng(seed)
-    x = cloud(seed, 6, 4)[rng.integers(0, 6, size=40)] + 10**spread * rng.normal(size=(40, 4))
+    rng = np.random.default_rng(key)
+    x = cloud(key, 6, 4)[rng.integers(0, 6, size=40)] + 10**spread * rng.normal(size=(40, 4))
     found = hull(x, tol)
     assert found.depth(x).min() > -4 * tol * np.linalg.norm(x - x.mean(axis=0), axis=1).max()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_corner_is_lost_to_a_wide_tolerance(seed):
+@pytest.mark.parametrize("key", range(3))
+def test_no_corner_is_lost_to_a_wide_tolerance(key):
     """Qhull alone, told of errors of 1e-2, leaves tokens five times as far outside."""
-    x = cloud(seed, 50, 6)
+    x = cloud(key, 50, 6)
     size = np.linalg.norm(x - x.mean(axis=0), axis=1).max()
     assert hull(x, tol=1e-2).depth(x).min() > -0.02 * size
 
 
-@given(seed=seeds)
+@given(key=keys)
 @examples
-def test_order_rotation_and_scale(seed):
-    x, p = cloud(seed), np.random.default_rng(seed).permutation(14)
-    found, moved = hull(x), hull(5 * x[p] @ rotation(seed, 3) + 7)
+def test_order_rotation_and_scale(key):
+    x, p = cloud(key), np.random.default_rng(key).permutation(14)
+    found, moved = hull(x), hull(5 * x[p] @ rotation(key, 3) + 7)
     assert sorted(p[moved.vertices]) == found.vertices.tolist()
     assert moved.volume == pytest.approx(125 * found.volume)
-    y = cloud(seed + 1)
-    moved_y = 5 * y @ rotation(seed, 3) + 7
+    y = cloud(key + 1)
+    moved_y = 5 * y @ rotation(key, 3) + 7
     np.testing.assert_allclose(moved.depth(moved_y), 5 * found.depth(y), atol=1e-12)
     np.testing.assert_allclose(moved.distance(moved_y), 5 * found.distance(y), atol=1e-12)
 

@@ -14,20 +14,20 @@ from attnflow.spaces import Euclidean, Space
 from attnflow.systems import System
 
 examples = settings(deadline=None, max_examples=6, derandomize=True)
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 eye = np.eye(3)
 
 
-def tokens(seed, n=5):
-    return np.asarray(af.initial.normalise(np.random.default_rng(seed).normal(size=(n, 3))))
+def tokens(key, n=5):
+    return np.asarray(af.initial.normalise(np.random.default_rng(key).normal(size=(n, 3))))
 
 
 @pytest.mark.parametrize(("System", "normalised"), [(af.SA, True), (af.USA, False)])
-@given(seed=seeds, beta=st.floats(0, 5), weighted=st.booleans(), causal=st.booleans())
+@given(key=keys, beta=st.floats(0, 5), weighted=st.booleans(), causal=st.booleans())
 @examples
-def test_weights_are_those_of_the_reference(System, normalised, seed, beta, weighted, causal):
-    rng = np.random.default_rng(seed)
-    x, Q, K = tokens(seed), rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
+def test_weights_are_those_of_the_reference(System, normalised, key, beta, weighted, causal):
+    rng = np.random.default_rng(key)
+    x, Q, K = tokens(key), rng.normal(size=(2, 3)), rng.normal(size=(2, 3))
     masses = rng.uniform(0.1, 5, size=5) if weighted else None
     system = System(beta, Q=Q, K=K, mask="causal" if causal else None)
     mask = np.tri(5, dtype=bool) if causal else None

@@ -16,8 +16,8 @@ from attnflow.systems import System
 eye = np.eye(3)
 
 
-def tokens(seed=0, n=4, d=3):
-    return np.asarray(af.initial.sphere(n=n, d=d, seed=seed))
+def tokens(key=0, n=4, d=3):
+    return np.asarray(af.initial.sphere(n=n, d=d, key=key))
 
 
 def differences(velocity, x, bases, h=1e-5):
@@ -75,7 +75,7 @@ def test_an_ellipsoid_has_tangent_planes_too():
     bases = np.asarray(tangent_bases(af.spaces.Ellipsoid(D), jnp.asarray(x)))
     np.testing.assert_allclose(np.einsum("ida,idb->iab", bases, bases), [np.eye(2)] * 4, atol=1e-14)
     np.testing.assert_allclose(np.einsum("ida,id->ia", bases, x / D**2), 0, atol=1e-14)
-    assert jacobian(af.EllipsoidAttention(1.0, D), x).shape == (8, 8)
+    assert jacobian(af.EllipsoidAttention(1.0, D=D), x).shape == (8, 8)
 
 
 def test_equally_spaced_on_the_circle():
@@ -136,7 +136,7 @@ def test_two_trajectories_part_as_their_tangent_flow_says(rng):
     system = af.SA(2.0, Q=rng.normal(size=(3, 3)), V=rng.normal(size=(3, 3)))
     x0, m = tokens(n=3), np.array([1.0, 2.0, 0.5])
     steps = af.Fixed(0.02)
-    found = lyapunov_exponent(system, x0, 8.0, masses=m, method=steps, seed=3)
+    found = lyapunov_exponent(system, x0, 8.0, masses=m, method=steps, key=3)
     u = jax.random.normal(jax.random.fold_in(jax.random.key(3), APART), (3, 3))
     both = af.initial.normalise(np.stack([x0 + 1e-6 * u, x0 - 1e-6 * u]))
     xs = np.asarray(af.simulate(system, both, [0.0, 2.0, 8.0], method=steps, masses=m).xs)
@@ -221,6 +221,6 @@ def test_jit_and_vmap():
 
 @pytest.mark.parametrize("method", [af.Layers(0.5), af.Coarsening()])
 def test_methods_without_a_tangent_flow_are_refused(method):
-    x = af.initial.sphere(n=4, d=3, seed=0)
+    x = af.initial.sphere(n=4, d=3, key=0)
     with pytest.raises(af.InputError, match=r"Adaptive\(\) or Fixed\(dt\)"):
         af.observe.lyapunov_exponent(af.SA(1.0), x, 32, method=method)

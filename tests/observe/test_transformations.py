@@ -10,7 +10,7 @@ import pytest
 import attnflow as af
 from attnflow import observe
 
-STATES = af.initial.sphere(n=4, d=3, seed=0, batch=2)
+STATES = af.initial.sphere(n=4, d=3, key=0, batch=2)
 MATRICES = jax.nn.softmax(STATES @ STATES.mT, axis=-1)
 V = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0], [0.0, 0.0, 0.5]])
 

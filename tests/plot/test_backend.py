@@ -30,7 +30,7 @@ import attnflow as af
 from attnflow.report import summarise
 
 ts = np.linspace(0.0, 2.0, 5)
-traj = af.simulate(af.SA(4.0), af.initial.sphere(n=4, d=3, seed=0), ts)
+traj = af.simulate(af.SA(4.0), af.initial.sphere(n=4, d=3, key=0), ts)
 report = summarise(traj)
 attnflow.plot.overview(traj, report, path="run.png")
 attnflow.plot.animate(traj, report, path="run.gif")

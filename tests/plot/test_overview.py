@@ -14,12 +14,12 @@ from attnflow.plot.overview import chosen_moments
 from attnflow.report import summarise
 
 RUNS = {
-    "circle": (af.SA(4.0), af.initial.sphere(n=8, d=2, seed=0)),
-    "sphere": (af.SA(4.0), af.initial.sphere(n=8, d=3, seed=0)),
-    "line": (af.RescaledAttention(), af.initial.cube(n=8, d=1, seed=0)),
-    "plane": (af.RescaledAttention(), af.initial.cube(n=8, d=2, seed=0)),
-    "space": (af.RescaledAttention(), af.initial.cube(n=8, d=3, seed=0)),
-    "PCA": (af.SA(4.0), af.initial.sphere(n=8, d=6, seed=0)),
+    "circle": (af.SA(4.0), af.initial.sphere(n=8, d=2, key=0)),
+    "sphere": (af.SA(4.0), af.initial.sphere(n=8, d=3, key=0)),
+    "line": (af.RescaledAttention(), af.initial.cube(n=8, d=1, key=0)),
+    "plane": (af.RescaledAttention(), af.initial.cube(n=8, d=2, key=0)),
+    "space": (af.RescaledAttention(), af.initial.cube(n=8, d=3, key=0)),
+    "PCA": (af.SA(4.0), af.initial.sphere(n=8, d=6, key=0)),
 }
 
 
@@ -62,7 +62,7 @@ def test_tokens_are_drawn_where_they_are():
     flat, near = Stage(x, True).view(x[0])
     assert np.array_equal(flat, x[0])
     assert np.array_equal(near, [1, 1])
-    sphere = np.asarray(af.initial.sphere(n=20, d=3, seed=0))
+    sphere = np.asarray(af.initial.sphere(n=20, d=3, key=0))
     stage = Stage(sphere[None], True)
     flat, near = stage.view(sphere)
     assert np.allclose(np.sum(flat**2, axis=1) + near**2, 1)
@@ -91,7 +91,7 @@ def test_a_cloud_has_no_number_of_clusters_in_its_titles():
 
 
 def test_oscillators_have_their_order_in_titles():
-    traj = small_run(af.Kuramoto(1.0), af.initial.angles(8, seed=0))
+    traj = small_run(af.Kuramoto(1.0), af.initial.angles(8, key=0))
     report = summarise(traj)
     assert title_of_last(traj, report).endswith(f"$r = {report.order[-1]:.2f}$")
 

@@ -73,7 +73,7 @@ class Case(NamedTuple):
 # Numbers, tokens and masses
 # ---------------------------------------------------------------------------------------------
 
-seeds = st.integers(0, 2**32 - 1)
+keys = st.integers(0, 2**32 - 1)
 betas = st.just(0.0) | st.floats(0, 4)
 factors = st.floats(-2, 2)
 times = st.floats(0, 1)
@@ -81,7 +81,7 @@ times = st.floats(0, 1)
 
 @st.composite
 def gaussian(draw, *shape):
-    return np.random.default_rng(draw(seeds)).normal(size=shape)
+    return np.random.default_rng(draw(keys)).normal(size=shape)
 
 
 def arrays(*shape):
@@ -108,7 +108,7 @@ def masses(n):
 
 @st.composite
 def orders(draw, n):
-    return np.random.default_rng(draw(seeds)).permutation(n)
+    return np.random.default_rng(draw(keys)).permutation(n)
 
 
 @st.composite
@@ -329,7 +329,7 @@ def moved(case: Case):
     m = None if case.masses is None else jnp.asarray(case.masses)
     if isinstance(system, af.systems.Map):
         if system.random:
-            system = system.drawing(af.randomness.as_key(0, None))
+            system = system.with_key(af.randomness.as_key(0))
         if isinstance(system, (af.PostNorm, af.PostNormTransformer)):
             assume(all(lengths.min() > 1e-3 for lengths in _normalised(system, x, m)))
         return np.asarray(system.layer(1, x, 1.0, m))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 import attnflow as af
-from attnflow.simulate import solve
+from attnflow.simulation import solve
 from properties.runs import Structure, runs
 from properties.strategies import (
     always,

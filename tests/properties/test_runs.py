@@ -96,7 +96,7 @@ def test_an_error_keeps_to_the_tolerance(run, digits):
 
 @always(runs())
 def test_a_run_that_is_written_runs_the_same(run):
-    text = write_spec(run.case.system, run.case.x, run.ts, run.method, seed=run.key)
+    text = write_spec(run.case.system, run.case.x, run.ts, run.method, key=run.key)
     again = parse_spec(tomllib.loads(text)).build()
     given = {"method": again.method, "key": again.key, "masses": run.case.masses}
     ours = af.simulate(again.system, again.x0, again.ts, **given)

@@ -1,4 +1,4 @@
-"""Specs of oscillators: frequencies, graphs and couplings by name, drawn from the seed."""
+"""Specs of oscillators: frequencies, graphs and couplings by name, drawn from the key."""
 
 import tomllib
 
@@ -35,8 +35,8 @@ def spec(**system):
     return data | {"system": data["system"] | system}
 
 
-def test_the_seed_decides_frequencies_and_graph():
-    first, again, other = (parse_spec(spec() | {"seed": s}).build() for s in (1, 1, 2))
+def test_the_key_decides_frequencies_and_graph():
+    first, again, other = (parse_spec(spec() | {"key": s}).build() for s in (1, 1, 2))
     assert repr(first.system) == "Kuramoto(K=2, omega=array(20,), graph=array(20, 20))"
     assert eqx.tree_equal(first.system, again.system)
     assert not np.allclose(first.system.omega, other.system.omega)

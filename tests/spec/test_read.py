@@ -7,7 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InputError
-from attnflow.simulate import inputs
+from attnflow.simulation import inputs
 from attnflow.spec import default_spec, read_spec
 from attnflow.spec.read import parse_spec
 
@@ -37,10 +37,10 @@ def test_a_spec_is_the_call_that_it_describes():
     assert run.method is None
 
 
-def test_the_seed_decides_every_draw():
+def test_the_key_decides_every_draw():
     V = {"family": "ginibre"}
     first, again, other = (
-        parse_spec(changed("system.V", V) | {"seed": s}).build() for s in (1, 1, 2)
+        parse_spec(changed("system.V", V) | {"key": s}).build() for s in (1, 1, 2)
     )
     assert np.array_equal(first.x0, again.x0)
     assert np.array_equal(first.system.heads.V, again.system.heads.V)
@@ -104,7 +104,7 @@ def test_methods_and_tokens():
         ("times.cont", 3, r"times\.cont: unknown field 'cont': did you mean 'count'"),
         ("times.values", [0.0, 1.0], r"times: give either stop"),
         ("sytem", {}, r"sytem: unknown field 'sytem': did you mean 'system'"),
-        ("seed", "one", "seed: .*integer"),
+        ("key", "one", "key: .*integer"),
         ("dtype", "float16", r"dtype: unknown value 'float16': did you mean 'float"),
         ("method", {"name": "Adaptve"}, r"method\.name: .*did you mean 'Adaptive'"),
         ("method", {"name": "Fixed"}, r"method\.dt: missing"),
@@ -151,7 +151,7 @@ def test_examples_build_and_start(path):
     run = read_spec(path).build()
     x0 = inputs.check_start(run.system, run.x0)
     inputs.check_method(run.method, run.system, x0, run.ts)
-    system = run.system.drawing(run.key)
+    system = run.system.with_key(run.key)
     moved = system.layer(0, x0, 0.1)
     assert np.isfinite(moved).all()
     assert np.abs(moved - x0).max() > 1e-6
@@ -164,7 +164,7 @@ def test_there_are_examples():
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("seed", 2**63, "seed"),
+        ("key", 2**63, "key"),
         ("system.beta", 10**400, "beta must be a number"),
         ("system.V", 10**400, "system.V: must be a list of rows of numbers"),
         ("system.Q", {"family": "ginibre", "every": [0.5]}, "every must be a finite number"),
@@ -192,7 +192,7 @@ def test_what_cannot_be_is_refused_before_it_is_made(path, value, said, untyped)
 @pytest.mark.parametrize("digits", ["1" * 5000, "0x" + "f" * 5000, "-0x" + "f" * 3000])
 def test_a_number_that_is_too_long_is_refused(digits, tmp_path):
     path = tmp_path / "spec.toml"
-    path.write_text(f'seed = {digits}\n[system]\nname = "SA"\n')
+    path.write_text(f'key = {digits}\n[system]\nname = "SA"\n')
     with pytest.raises(InputError, match=r"spec\.toml: (not valid TOML|the spec: a whole number)"):
         read_spec(path)
 

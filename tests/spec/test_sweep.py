@@ -53,9 +53,9 @@ def test_a_cell_is_the_run_with_its_values():
 
 
 def test_a_cell_draws_what_its_run_draws():
-    cell = parse_sweep(BASE | {"seed": 3}).cell({"beta": 1.0}).build()
+    cell = parse_sweep(BASE | {"key": 3}).cell({"beta": 1.0}).build()
     parts = {name: BASE[name] for name in ("start", "times")}
-    alone = parse_spec(parts | {"seed": 3, "system": BASE["system"] | {"beta": 1.0}}).build()
+    alone = parse_spec(parts | {"key": 3, "system": BASE["system"] | {"beta": 1.0}}).build()
     assert (cell.x0 == alone.x0).all()
     assert (cell.system.heads.V == alone.system.heads.V).all()
 

@@ -13,7 +13,7 @@ import attnflow as af
 from attnflow import initial, weights
 from attnflow.attention import Blocked, Mask
 from attnflow.errors import InputError
-from attnflow.simulate import Method
+from attnflow.simulation import Method
 from attnflow.spaces import Sphere
 from attnflow.spec import write_spec
 from attnflow.spec.read import parse_spec
@@ -24,9 +24,9 @@ from attnflow.systems.potentials import POTENTIALS, Potential
 SYSTEMS = [
     af.SA(4.0),
     af.USA(1.5, V=-1.0),
-    af.SA(2.0, Q=weights.ginibre(3, seed=0), K=weights.ginibre(3, seed=1)),
-    af.RescaledAttention(V=weights.goe(3, seed=2)),
-    af.SA(1.0, V=weights.ginibre(3, heads=2, seed=3)),
+    af.SA(2.0, Q=weights.ginibre(3, key=0), K=weights.ginibre(3, key=1)),
+    af.RescaledAttention(V=weights.goe(3, key=2)),
+    af.SA(1.0, V=weights.ginibre(3, heads=2, key=3)),
     af.SA(4.0, mask="causal"),
     af.PureAttention(V=-1.0, mask=np.eye(5, dtype=bool) | np.eye(5, k=1, dtype=bool)),
     af.SA(4.0, backend="blocked"),
@@ -48,7 +48,7 @@ class Window(Mask):
 @pytest.mark.parametrize("system", SYSTEMS, ids=str)
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_it_comes_back(system, method):
-    x0 = initial.sphere(n=5, d=3, seed=4)
+    x0 = initial.sphere(n=5, d=3, key=4)
     ts = [0.0, 0.5, 10.0]
     text = write_spec(system, x0, ts, method, title='a "quoted" title')
     spec = parse_spec(tomllib.loads(text))
@@ -72,7 +72,7 @@ def test_the_run_of_every_example_comes_back(path):
     """Every system, with tokens, weights and frequencies that were drawn; but redrawn weights."""
     spec = tomllib.loads(path.read_text())
     run = parse_spec(spec).build()
-    text = write_spec(run.system, run.x0, run.ts, run.method, seed=spec.get("seed", 0))
+    text = write_spec(run.system, run.x0, run.ts, run.method, key=spec.get("key", 0))
     again = parse_spec(tomllib.loads(text)).build()
     assert eqx.tree_equal(again.system, run.system)
     np.testing.assert_array_equal(again.x0, run.x0)
@@ -87,14 +87,14 @@ def test_every_system_has_an_example():
 
 
 def test_precision_comes_back():
-    x0 = initial.sphere(n=5, d=3, seed=4, dtype=np.float32)
+    x0 = initial.sphere(n=5, d=3, key=4, dtype=np.float32)
     run = parse_spec(tomllib.loads(write_spec(af.SA(4.0), x0, [0.0, 1.0]))).build()
     assert run.x0.dtype == np.float32
     np.testing.assert_array_equal(run.x0, x0)
 
 
 def test_what_a_spec_cannot_hold_is_refused():
-    x0 = initial.sphere(n=5, d=3, seed=4)
+    x0 = initial.sphere(n=5, d=3, key=4)
     turning = af.SA(1.0, V=lambda t: np.eye(3))
     with pytest.raises(InputError, match="V is a function of time"):
         write_spec(turning, x0, [0.0, 1.0])
@@ -208,4 +208,4 @@ def test_a_run_that_would_be_read_as_another_is_not_written(monkeypatch):
 def test_the_key_of_a_run_is_no_part_of_its_spec():
     noisy = af.Noisy(af.SA(2.0), 0.1)
     x0, ts = np.eye(3), [0.0, 1.0]
-    assert write_spec(noisy.drawing(jax.random.key(1)), x0, ts) == write_spec(noisy, x0, ts)
+    assert write_spec(noisy.with_key(jax.random.key(1)), x0, ts) == write_spec(noisy, x0, ts)

@@ -85,7 +85,7 @@ def test_fields_with_their_defaults_say_nothing():
     assert found[0] == found[1] != found[2]
 
 
-def test_keys_depend_on_seed_mark_and_number_alone():
+def test_keys_depend_on_key_mark_and_number_alone():
     words = np.array([[3, 1], [3, 1], [3, 2], [2, 3]], np.uint32)
     numbers = np.array([0, 1, 0, 0])
     keys = jax.random.key_data(run_keys(0, words, numbers))

@@ -28,7 +28,7 @@ def test_the_store_holds_what_was_computed(given, tmp_path):
             values = computer.values(block)["E"]
             assert np.array_equal(data["E"].values[block.region], values.mean(axis=1))
         assert (data["unfinished"].values == 0).all()
-        assert data.attrs["seed"] == 0
+        assert data.attrs["key"] == 0
         assert set(json.loads(data.attrs["versions"])) >= {"attnflow", "jax", "diffrax", "numpy"}
 
 
@@ -41,7 +41,7 @@ def test_the_same_bits_however_often_it_stops(given, tmp_path):
 
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            sweep.run(given, tmp_path / "pieces", tell=stop)
+            sweep.run(given, tmp_path / "pieces", on_progress=stop)
     before = records(tmp_path / "pieces")
     assert len(before) == 2
     tally = sweep.run(given, tmp_path / "pieces")
@@ -71,8 +71,8 @@ def test_a_truncated_chunk_is_computed_again(given, tmp_path):
 def test_another_spec_is_refused_with_the_difference(given, tmp_path):
     sweep.run(given, tmp_path / "store")
     before = contents(tmp_path / "store")
-    with pytest.raises(InputError, match=r"another sweep .*seed: 0 in the store, 3 now"):
-        sweep.run(spec(**BLOCKS, seed=3), tmp_path / "store")
+    with pytest.raises(InputError, match=r"another sweep .*key: 0 in the store, 3 now"):
+        sweep.run(spec(**BLOCKS, key=3), tmp_path / "store")
     assert contents(tmp_path / "store") == before
 
 
@@ -111,7 +111,9 @@ def test_status_of_what_stands_still(given, tmp_path):
 def test_status_while_it_runs(given, tmp_path):
     seen = []
     sweep.run(
-        given, tmp_path / "store", tell=lambda t: seen.append(sweep.status(tmp_path / "store"))
+        given,
+        tmp_path / "store",
+        on_progress=lambda t: seen.append(sweep.status(tmp_path / "store")),
     )
     assert all(found.running for found in seen)
     assert [found.done for found in seen] == [0, 1, 2, 3, 4]

@@ -27,7 +27,7 @@ def test_a_hundred_thousand_cells(tmp_path):
     )
     seen = []
     tally = sweep.run(
-        given, tmp_path / "store", workers=2, tell=lambda t: seen.append((t.done, _memory()))
+        given, tmp_path / "store", workers=2, on_progress=lambda t: seen.append((t.done, _memory()))
     )
     assert tally.done == CELLS
     assert len(seen) < 250, "cells are grouped into tasks"

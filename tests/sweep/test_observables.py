@@ -10,7 +10,7 @@ from attnflow.errors import InputError
 from attnflow.sweep.observables import INSTEAD, bind, known
 
 SYSTEM = af.SA(2.0)
-X = af.initial.sphere(n=6, d=3, seed=0)
+X = af.initial.sphere(n=6, d=3, key=0)
 
 
 @pytest.mark.parametrize(

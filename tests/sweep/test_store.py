@@ -16,7 +16,7 @@ from small_sweep import contents, spec
 def store(tmp_path):
     given = spec(axes={"d": [2, 3], "beta": [1.0, 2.0, 4.0]}, realisations=200)
     made = Store(tmp_path / "store.zarr", given)
-    made.create(variables(given, {"E": ()}), {"seed": 0})
+    made.create(variables(given, {"E": ()}), {"key": 0})
     return made
 
 
@@ -102,9 +102,9 @@ def test_opening(store, tmp_path):
 
 
 def test_differences_are_named(store):
-    other = spec(axes={"d": [2, 4], "beta": [1.0, 2.0, 4.0]}, seed=7, title="only a title")
+    other = spec(axes={"d": [2, 4], "beta": [1.0, 2.0, 4.0]}, key=7, title="only a title")
     said = store.differences(other)
-    assert sorted(s.split(":")[0] for s in said) == ["axes.d", "realisations", "seed"]
+    assert sorted(s.split(":")[0] for s in said) == ["axes.d", "key", "realisations"]
     assert "realisations: 200 in the store, 2 now" in said
 
 
@@ -135,7 +135,7 @@ def test_attributes_say_what_it_is(store):
 
 def test_a_full_disk_loses_nothing(store, monkeypatch):
     fill(store, store.grid[0], 1.0)
-    monkeypatch.setattr("attnflow.sweep.store.write_whole", _full)
+    monkeypatch.setattr("attnflow.sweep.store.atomic_write_text", _full)
     with pytest.raises(InputError, match="No space left on device"):
         fill(store, store.grid[1], 2.0)
     assert [block.number for block in store.done()] == [0]
@@ -171,7 +171,7 @@ def test_a_store_of_many_blocks_is_looked_through_at_once(tmp_path):
     """What is asked costs as much as there is, not as much as there could be."""
     given = spec(axes={"beta": {"start": 0.0, "stop": 1.0, "count": 1_000_000}}, realisations=600)
     large = Store(tmp_path / "store.zarr", given)
-    large.create(variables(given, {"E": ()}), {"seed": 0})
+    large.create(variables(given, {"E": ()}), {"key": 0})
     looked = []
     large.is_done = looked.append
     assert not list(large.done())

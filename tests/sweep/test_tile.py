@@ -15,7 +15,7 @@ ADAPTIVE = {"name": "Adaptive", "rtol": 1e-9}
 def alone(given, values, number):
     """One realisation by itself, from the same key."""
     run = given.cell(values)
-    key = jax.random.key(given.seed)
+    key = jax.random.key(given.key)
     for word in (*mark(run), number):
         key = jax.random.fold_in(key, word)
     system, x0 = run.draw(key)
@@ -34,7 +34,7 @@ def alone(given, values, number):
     ids=["fixed", "adaptive", "sizes", "random weights", "reduced"],
 )
 def test_each_row_is_a_run_of_its_own(changes):
-    given = spec(seed=5, **changes)
+    given = spec(key=5, **changes)
     computer = Computer(given)
     for block in computer.grid:
         found = computer.values(block)

@@ -14,7 +14,7 @@ from attnflow.spec.read import parse_spec
 from attnflow.systems.potentials import Log, Morse, Power
 
 N = 12
-CUBE = af.initial.cube(n=N, d=2, side=2.0, seed=1)
+CUBE = af.initial.cube(n=N, d=2, side=2.0, key=1)
 MASSES = np.random.default_rng(3).uniform(0.5, 2, N)
 
 BY_HAND = {
@@ -167,7 +167,7 @@ def test_without_merging_the_collision_stops_the_run():
 def test_quartic_attraction_and_softer_repulsion_make_a_ring():
     """Balance on a ring of radius R, a = 4, b = 2: ⟨|2R sin s|⁴⟩ = ⟨|2R sin s|²⟩, so R² = 1/3."""
     system = af.Aggregation(Power(4.0, 2.0))
-    run = af.simulate(system, af.initial.gaussian(n=40, d=2, scale=0.5, seed=0), [0.0, 400.0])
+    run = af.simulate(system, af.initial.gaussian(n=40, d=2, scale=0.5, key=0), [0.0, 400.0])
     x = np.asarray(run.final)
     radii = np.linalg.norm(x - x.mean(axis=0), axis=1)
     assert radii.mean() == pytest.approx(np.sqrt(1 / 3), abs=0.02)
@@ -175,7 +175,7 @@ def test_quartic_attraction_and_softer_repulsion_make_a_ring():
 
 @pytest.mark.slow
 def test_in_high_dimension_it_runs_in_the_span_of_its_tokens():
-    x0 = af.initial.gaussian(n=N, d=40, seed=0)
+    x0 = af.initial.gaussian(n=N, d=40, key=0)
     assert af.Aggregation("log").restricted(x0[:2]) is not None
     assert af.Aggregation(lambda z: z[0] ** 2).restricted(x0[:2]) is None
     run = af.simulate(af.Aggregation("quadratic"), x0, [0.0, 1.0])

@@ -16,7 +16,7 @@ import pytest
 import attnflow as af
 from attnflow import meanfield, observe
 from attnflow.observe.stability import APART
-from attnflow.simulate.solve import solve
+from attnflow.simulation.solve import solve
 from attnflow.spaces import Sphere
 from attnflow.spec import write_spec
 from attnflow.spec.read import parse_spec, parse_sweep
@@ -44,7 +44,7 @@ class Undeclared(System):
         return self.space.project(x, weights @ x / weights.sum(axis=1, keepdims=True))
 
 
-SPHERE = af.initial.sphere(n=12, d=2, seed=3)
+SPHERE = af.initial.sphere(n=12, d=2, key=3)
 PLANE = jax.random.normal(jax.random.key(3), (12, 2))
 VARIANTS = {
     "plain SA": (af.SA(2.0), SPHERE),
@@ -57,7 +57,7 @@ VARIANTS = {
     "layered SA": (af.SA(2.0, V=PerLayer(np.array([1.0, -1.0]))), SPHERE),
     "two heads": (af.SA(2.0, V=np.stack([np.eye(2), -0.3 * np.eye(2)])), SPHERE),
     "rotary": (af.Transformer(2.0, rotary=[0.7]), SPHERE),
-    "noisy SA": (af.Noisy(af.SA(2.0), 0.1).drawing(jax.random.key(0)), SPHERE),
+    "noisy SA": (af.Noisy(af.SA(2.0), 0.1).with_key(jax.random.key(0)), SPHERE),
     "undeclared": (Undeclared(), SPHERE),
 }
 NAMES = [*af.SYSTEMS, *VARIANTS]
@@ -204,7 +204,7 @@ def test_noise(name):
         assert name not in ("SA", "plain attention", "AngularSA", "Kuramoto", "Krause")
         return
     np.testing.assert_array_equal(noisy.velocity(0.0, x), system.velocity(0.0, x))
-    stirred = af.Noisy(system, 0.3).drawing(jax.random.key(1)).layer(0, x, 0.01)
+    stirred = af.Noisy(system, 0.3).with_key(jax.random.key(1)).layer(0, x, 0.01)
     np.testing.assert_allclose(stirred, system.retract(stirred), atol=1e-12)
     assert system.positions(stirred).shape == system.positions(x).shape
 
@@ -222,7 +222,7 @@ def test_specs(name):
     run = parse_spec(tomllib.loads(written)).build()
     again, before = run.system, system
     if before.random:
-        again, before = (s.drawing(jax.random.key(5)) for s in (again, before))
+        again, before = (s.with_key(jax.random.key(5)) for s in (again, before))
     np.testing.assert_allclose(
         again.layer(1, jnp.asarray(run.x0), 0.01), before.layer(1, x, 0.01), rtol=1e-9, atol=1e-12
     )
@@ -293,7 +293,7 @@ def followed(system, x, ts, method, key):
     """
     if system.random and system.dynamics == "diffusion":
         return solve(system, x, ts, method=method, key=key)[0]
-    system = system.drawing(key) if system.random else system
+    system = system.with_key(key) if system.random else system
     step = eqx.filter_jit(layer if system.dynamics == "map" else rk4)
     states = [x]
     for t, dt in zip(ts[:-1], np.diff(ts), strict=True):
@@ -353,7 +353,7 @@ def test_sweeps(name):
     spec = refused(
         lambda: parse_sweep(
             {
-                "seed": 4,
+                "key": 4,
                 "system": given["system"],
                 "start": given["start"] | small,
                 "times": {"stop": 5 * dt, "count": 6},

@@ -30,7 +30,7 @@ def test_masses_are_birds_that_fly_together(rng):
 
 @pytest.mark.parametrize(("b", "flocks"), [(0.25, True), (0.5, True), (1.5, False)])
 def test_flocking_is_unconditional_up_to_one_half(b, flocks):
-    x0 = af.initial.gaussian(n=10, d=4, scale=3.0, seed=0)
+    x0 = af.initial.gaussian(n=10, d=4, scale=3.0, key=0)
     system = af.CuckerSmale(K=5.0, b=b)
     traj = af.simulate(system, x0, [0.0, 100.0, 200.0], method=af.Adaptive(rtol=1e-6))
     v = [np.asarray(system.velocities(x)) for x in traj.xs]
@@ -44,7 +44,7 @@ def test_flocking_is_unconditional_up_to_one_half(b, flocks):
 
 def test_vicsek_by_hand():
     """Two neighbours across the border of the torus, and one far away."""
-    birds = af.Vicsek(eta=0.0, radius=1.0, speed=0.5, box=10.0).drawing(jax.random.key(0))
+    birds = af.Vicsek(eta=0.0, radius=1.0, speed=0.5, box=10.0).with_key(jax.random.key(0))
     x = jnp.array([[0.2, 5.0, 0.0], [9.6, 5.0, 1.0], [5.0, 1.0, 2.0]])
     found = np.asarray(birds.layer(0, x, 2.0))
     assert np.allclose(found[:, 2], [0.5, 0.5, 2.0])
@@ -55,7 +55,7 @@ def test_vicsek_by_hand():
 
 
 def test_vicsek_loses_its_order_with_noise():
-    x0 = af.initial.cube(n=100, d=3, side=10.0, seed=0)
+    x0 = af.initial.cube(n=100, d=3, side=10.0, key=0)
     order = []
     for eta in (0.5, 3.0, 6.2):
         system = af.Vicsek(eta=eta, box=5.0)
@@ -72,9 +72,9 @@ def test_vicsek_draws_for_each_layer_and_member():
     assert len(np.unique(np.diff(xs[..., 2], axis=1).round(12))) == 16
 
 
-def _minimum(objective, seeds, alpha=50.0):
+def _minimum(objective, keys, alpha=50.0):
     system = af.CBO(objective, alpha=alpha, lam=1.0, sigma=0.5)
-    x0 = af.initial.cube(n=100, d=2, side=6.0, seed=0, batch=seeds)
+    x0 = af.initial.cube(n=100, d=2, side=6.0, key=0, batch=keys)
     traj = af.simulate(system, x0, [0.0, 12.0], method=af.Fixed(0.02, "euler"), key=7)
     return np.asarray(jax.vmap(system.best)(traj.final))
 
@@ -95,7 +95,7 @@ def test_cbo_by_hand(rng):
     assert np.allclose(system.velocity(0.0, jnp.asarray(x)), -2.0 * (x - v), atol=1e-12)
     w = rng.normal(size=(6, 2))
     kick = np.sqrt(2) * 0.7 * np.linalg.norm(x - v, axis=1, keepdims=True) * w
-    assert np.allclose(system.diffuse(0.0, jnp.asarray(x), jnp.asarray(w)), kick, atol=1e-12)
+    assert np.allclose(system.apply_noise(0.0, jnp.asarray(x), jnp.asarray(w)), kick, atol=1e-12)
     counts = np.array([1, 3, 1, 2, 1, 1])
     many = system.velocity(0.0, jnp.asarray(np.repeat(x, counts, axis=0)))
     heavy = system.velocity(0.0, jnp.asarray(x), jnp.asarray(counts, float))

@@ -24,18 +24,18 @@ def literal(x, A, V):
 @pytest.mark.parametrize("masses", [None, M])
 def test_consensus_attention_is_the_equation(masses):
     m = None if masses is None else jnp.asarray(masses)
-    ours = af.ConsensusAttention(Q, K, V, beta=1.3).velocity(0.0, jnp.asarray(X), m)
+    ours = af.ConsensusAttention(Q=Q, K=K, V=V, beta=1.3).velocity(0.0, jnp.asarray(X), m)
     A = reference.attention_matrix(X, Q, K, 1.3, masses)
     assert np.abs(ours - literal(X, A, V)).max() < 1e-12
 
 
 def test_heads_of_consensus_attention_add_up():
     Vs = RNG.normal(size=(2, 3, 3))
-    together = af.ConsensusAttention(Q, K, Vs).velocity(0.0, jnp.asarray(X))
-    each = [af.ConsensusAttention(Q, K, W).velocity(0.0, jnp.asarray(X)) for W in Vs]
+    together = af.ConsensusAttention(Q=Q, K=K, V=Vs).velocity(0.0, jnp.asarray(X))
+    each = [af.ConsensusAttention(Q=Q, K=K, V=W).velocity(0.0, jnp.asarray(X)) for W in Vs]
     assert np.abs(together - sum(each)).max() < 1e-12
-    layer = af.ConsensusAttention(Q, K, V).layer(0, jnp.asarray(X), 0.1)
-    step = X + 0.1 * af.ConsensusAttention(Q, K, V).velocity(0.0, jnp.asarray(X))
+    layer = af.ConsensusAttention(Q=Q, K=K, V=V).layer(0, jnp.asarray(X), 0.1)
+    step = X + 0.1 * af.ConsensusAttention(Q=Q, K=K, V=V).velocity(0.0, jnp.asarray(X))
     assert np.abs(layer - step).max() < 1e-13
 
 
@@ -43,9 +43,9 @@ def test_heads_of_consensus_attention_add_up():
 def test_rescaled_attention_is_consensus_attention_that_sharpens(t):
     """For V = λI, E4 at time t is (9.4) at the inverse temperature e^{2λt}."""
     rate = 0.8
-    rescaled = af.RescaledAttention(Q, K, rate).velocity(t, jnp.asarray(X), jnp.asarray(M))
+    rescaled = af.RescaledAttention(Q=Q, K=K, V=rate).velocity(t, jnp.asarray(X), jnp.asarray(M))
     beta = np.exp(2 * rate * t)
-    consensus = af.ConsensusAttention(Q, K, rate, beta=beta)
+    consensus = af.ConsensusAttention(Q=Q, K=K, V=rate, beta=beta)
     ours = consensus.velocity(0.0, jnp.asarray(X), jnp.asarray(M))
     assert np.abs(rescaled - ours).max() < 1e-12 * beta
 
@@ -53,7 +53,7 @@ def test_rescaled_attention_is_consensus_attention_that_sharpens(t):
 def test_hardmax_is_the_mean_over_the_argmax():
     scores = (X @ Q.T) @ (X @ K.T).T
     A = np.eye(6)[scores.argmax(axis=1)]
-    system = af.Hardmax(Q, K, V)
+    system = af.Hardmax(Q=Q, K=K, V=V)
     assert (
         np.abs(jax.jit(lambda x: system.velocity(0.0, x))(jnp.asarray(X)) - literal(X, A, V)).max()
         < 1e-12
@@ -82,8 +82,8 @@ def test_the_method_that_compares_all_pairs_says_what_it_would_hold():
     many = np.ones((200_000, 2)) * np.arange(1, 200_001)[:, None]
     with pytest.raises(af.InputError, match=r"n = 200000.* GiB of memory"):
         af.simulate(af.Hardmax(), many, [0.0, 1.0])
-    assert af.Fixed(0.1).scores_held(af.Hardmax(), 200_000) == 200_000 * 256
-    assert af.Filippov().scores_held(af.Hardmax(), 10) == 400
+    assert af.Fixed(0.1).memory(af.Hardmax(), 200_000) == 200_000 * 256
+    assert af.Filippov().memory(af.Hardmax(), 10) == 400
 
 
 def errors(x0, V, end, betas):

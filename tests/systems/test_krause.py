@@ -26,8 +26,8 @@ def plain(x, phi, radius, masses):
     return v
 
 
-def tokens(n=6, d=3, seed=0):
-    return np.random.default_rng(seed).normal(size=(n, d))
+def tokens(n=6, d=3, key=0):
+    return np.random.default_rng(key).normal(size=(n, d))
 
 
 @pytest.mark.parametrize("phi", PLAIN)
@@ -102,7 +102,7 @@ def test_the_hull_shrinks_and_the_radius_compiles_nothing():
 
 
 def test_float32_batches_and_masses_under_vmap():
-    x = jnp.asarray(np.stack([tokens(), tokens(seed=1)]), jnp.float32)
+    x = jnp.asarray(np.stack([tokens(), tokens(key=1)]), jnp.float32)
     got = jax.vmap(lambda x: af.Krause("gaussian").velocity(0.0, x))(x)
     assert got.dtype == jnp.float32
     want = plain(np.asarray(x[1], float), PLAIN["gaussian"], 1.0, np.ones(6))

@@ -40,7 +40,7 @@ def test_lorentzian_frequencies_give_the_order_of_the_mean_field(K):
 def test_order_appears_at_the_critical_coupling():
     n, width = 10_000, 0.5
     omega = frequencies.lorentzian(n, width, even=True)
-    theta, ts = af.initial.angles(n, seed=0), np.linspace(0, 60, 61)
+    theta, ts = af.initial.angles(n, key=0), np.linspace(0, 60, 61)
     for K, tolerance in ((0.5, 0.02), (1.5, 0.02), (3.0, 0.01), (6.0, 0.01)):
         r = af.simulate(af.Kuramoto(K, omega), theta, ts, method=FINE, save=order).xs[-20:]
         assert float(r.mean()) == pytest.approx(np.sqrt(max(0, 1 - 2 * width / K)), abs=tolerance)
@@ -48,7 +48,7 @@ def test_order_appears_at_the_critical_coupling():
 
 @pytest.mark.parametrize("arc", [3.1, 2 * np.pi], ids=["half circle", "anywhere"])
 def test_equal_frequencies_synchronise(arc):
-    x0 = af.initial.angles(n=10, arc=arc, seed=1, batch=20)
+    x0 = af.initial.angles(n=10, arc=arc, key=1, batch=20)
     ts = np.linspace(0, 60, 13)
     run = af.simulate(af.Kuramoto(2.0, 0.3), x0, ts, method=FINE)
     assert np.asarray(order(0.0, run.final)).min() > 1 - 1e-9
@@ -79,7 +79,7 @@ def test_two_oscillators_slip_a_turn_in_the_time_of_the_integral():
 
 def test_two_harmonics_make_two_clusters_opposite_each_other():
     system = af.CircleCoupling(Harmonics(sin=[0.0, 1.0], cos=[0.0]), K=1.0)
-    x0 = af.initial.angles(n=12, seed=2)
+    x0 = af.initial.angles(n=12, key=2)
     final = af.simulate(system, x0, [0.0, 40.0, 41.0], method=FINE).final
     assert af.observe.clusters(system.positions(final), 1e-6).count == 2
     assert np.abs(np.sin(final - final[0])).max() < 1e-9
@@ -88,7 +88,7 @@ def test_two_harmonics_make_two_clusters_opposite_each_other():
 def test_a_lag_turns_the_synchronous_state():
     lag, K = 0.4, 1.5
     h = Harmonics(sin=[np.cos(lag), 0.0], cos=[-np.sin(lag)])
-    x0 = af.initial.angles(n=12, arc=2.0, seed=2)
+    x0 = af.initial.angles(n=12, arc=2.0, key=2)
     run = af.simulate(af.CircleCoupling(h, K), x0, [0.0, 30.0, 31.0], method=FINE)
     assert np.allclose(run.xs[2] - run.xs[1], -K * np.sin(lag), atol=1e-9)
 
@@ -101,12 +101,12 @@ NODES = 64
 THRESHOLD = np.log(NODES) / NODES
 
 
-def on_a_graph(p, seed):
+def on_a_graph(p, key):
     """Components of a graph, their order parameters, and that of all, after a long time."""
-    graph = graphs.erdos_renyi(NODES, p, seed=seed)
+    graph = graphs.erdos_renyi(NODES, p, key=key)
     count, labels = connected_components(np.asarray(graph))
     system = af.Kuramoto(float(NODES), graph=graph)
-    x0 = af.initial.angles(NODES, seed=seed)
+    x0 = af.initial.angles(NODES, key=key)
     final = np.asarray(af.simulate(system, x0, [0.0, 100.0], method=af.Fixed(0.08)).final)
     orders = [float(order(0.0, jnp.asarray(final[labels == k]))) for k in range(count)]
     return count, np.array(orders), float(order(0.0, jnp.asarray(final)))
@@ -115,8 +115,8 @@ def on_a_graph(p, seed):
 def test_connected_graphs_synchronise_and_components_do_so_each_for_itself():
     seen = set()
     for factor in (1.0, 1.5):
-        for seed in range(4):
-            count, orders, whole = on_a_graph(factor * THRESHOLD, seed)
+        for key in range(4):
+            count, orders, whole = on_a_graph(factor * THRESHOLD, key)
             seen.add(count == 1)
             assert orders.min() > 1 - 1e-6
             assert whole > 1 - 1e-6 if count == 1 else whole < 0.999
@@ -127,7 +127,7 @@ def test_connected_graphs_synchronise_and_components_do_so_each_for_itself():
 def test_the_threshold_of_connection_is_where_it_should_be():
     connected = {}
     for factor in (1.0, 2.0):
-        draws = [on_a_graph(factor * THRESHOLD, seed) for seed in range(100, 140)]
+        draws = [on_a_graph(factor * THRESHOLD, key) for key in range(100, 140)]
         connected[factor] = np.mean([count == 1 for count, _, _ in draws])
         assert np.mean([orders.min() > 1 - 1e-6 for _, orders, _ in draws]) >= 0.95
         assert not any(whole > 1 - 1e-6 for count, _, whole in draws if count > 1)

@@ -15,8 +15,8 @@ PLAIN = {"gaussian": lambda r: np.exp(-r * r / 2), "flat": lambda r: 1.0 * (r <=
 STEPS = np.arange(0.0, 201.0, 10.0)
 
 
-def clumps(seed=0, spread=0.5):
-    rng = np.random.default_rng(seed)
+def clumps(key=0, spread=0.5):
+    rng = np.random.default_rng(key)
     centres = np.array([[0.0, 0.0], [4.0, 1.0], [1.0, 5.0]])
     return np.concatenate([c + spread * rng.normal(size=(15, 2)) for c in centres])
 
@@ -44,7 +44,7 @@ def test_a_layer_is_the_weighted_mean(kernel, rng):
 
 
 def test_blurring_is_krause_and_on_the_sphere_attention():
-    x = af.initial.sphere(n=45, d=3, seed=0)
+    x = af.initial.sphere(n=45, d=3, key=0)
     got = af.MeanShift(0.5).layer(0, x, 1.0)
     np.testing.assert_allclose(got, af.Krause(radius=0.5).layer(0, x, 1.0), atol=1e-13)
     np.testing.assert_allclose(got, af.SA(beta=4.0).drift(0.0, x), atol=1e-13)

@@ -8,7 +8,7 @@ from scipy.special import ive
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space, Sphere
-from attnflow.systems import System
+from attnflow.systems import Cost, System
 
 
 class Still(System):
@@ -21,11 +21,8 @@ class Still(System):
     def velocity(self, t, x, masses=None):
         return jnp.zeros_like(x)
 
-    def scores_held(self, n):
-        return n
-
-    def pairs(self, n):
-        return n
+    def cost(self, n):
+        return Cost(n, n)
 
 
 class Decay(Still):
@@ -67,7 +64,7 @@ def test_ornstein_uhlenbeck_is_stationary():
 @pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (4, 0.1)])
 def test_brownian_motion_on_the_sphere(d, sigma, solver):
     """E<x(t), x(0)> = e^{−(d−1)σt}; the step's bias is O(dt)."""
-    x0 = af.initial.sphere(n=20_000, d=d, seed=0)
+    x0 = af.initial.sphere(n=20_000, d=d, key=0)
     noisy = af.Noisy(Still(Sphere()), sigma)
     traj = af.simulate(noisy, x0, [0.0, 1.0], method=af.Fixed(0.005, solver), key=3)
     found = float(jnp.mean(jnp.sum(traj.final * x0, axis=1)))
@@ -76,7 +73,7 @@ def test_brownian_motion_on_the_sphere(d, sigma, solver):
 
 
 def test_without_noise_it_is_the_system():
-    x0 = af.initial.sphere(n=8, d=3, seed=0)
+    x0 = af.initial.sphere(n=8, d=3, key=0)
     plain = af.simulate(af.SA(2.0), x0, [0.0, 1.0], method=af.Fixed(0.1, "heun"))
     noisy = af.simulate(
         af.Noisy(af.SA(2.0), 0.0), x0, [0.0, 1.0], method=af.Fixed(0.1, "heun"), key=0
@@ -85,7 +82,7 @@ def test_without_noise_it_is_the_system():
 
 
 def test_keys():
-    x0 = af.initial.sphere(n=4, d=2, seed=0, batch=3)
+    x0 = af.initial.sphere(n=4, d=2, key=0, batch=3)
     noisy, ts = af.Noisy(af.SA(1.0), 0.1), [0.0, 0.5, 1.0]
 
     def run(x, key):
@@ -124,7 +121,7 @@ def _path(system, x0, steps, w):
 
     def step(x, dw):
         def move(y):
-            return system.velocity(0.0, y) / steps + system.diffuse(0.0, y, dw)
+            return system.velocity(0.0, y) / steps + system.apply_noise(0.0, y, dw)
 
         guess = move(x)
         return system.retract(x + (guess + move(x + guess)) / 2), None
@@ -136,7 +133,7 @@ def _path(system, x0, steps, w):
 @pytest.mark.parametrize(
     ("inner", "x0", "expected"),
     [
-        (af.SA(1.0), af.initial.sphere(n=4, d=3, seed=0), 0.5),
+        (af.SA(1.0), af.initial.sphere(n=4, d=3, key=0), 0.5),
         (Decay(Euclidean()), jnp.ones((4, 3)), 1.0),
     ],
     ids=["sphere", "R^3"],
@@ -158,7 +155,7 @@ def test_strong_order(inner, x0, expected):
 @pytest.mark.parametrize(("solver", "order"), [("heun", 2), ("euler", 1)])
 def test_weak_order(solver, order):
     """The mean of cos θ for θ' = −sin θ on the circle is I₁(1/σ)/I₀(1/σ) in the end."""
-    x0, sigma = af.initial.sphere(n=400_000, d=2, seed=0), 0.5
+    x0, sigma = af.initial.sphere(n=400_000, d=2, key=0), 0.5
     errors = []
     for dt in (0.8, 0.4):
         noisy = af.Noisy(Pole(Sphere()), sigma)
@@ -179,7 +176,7 @@ def test_weak_order(solver, order):
 )
 def test_the_default_step_resolves_the_noise(d, sigma, t):
     """E<x(t), x(0)> = e^{−(d−1)σt} within the statistical error; 0.3948 for 0.3599 before."""
-    x0 = af.initial.sphere(n=100_000 // d, d=d, seed=0)
+    x0 = af.initial.sphere(n=100_000 // d, d=d, key=0)
     final = af.simulate(af.Noisy(Still(Sphere()), sigma), x0, [0.0, t], key=1).final
     overlaps = np.sum(np.asarray(final) * np.asarray(x0), axis=1)
     error = overlaps.std() / np.sqrt(len(overlaps))
@@ -197,7 +194,7 @@ def test_the_default_step_resolves_the_drift():
 
 
 def test_a_traced_intensity_has_its_own_steps():
-    x0 = af.initial.sphere(n=4, d=3, seed=0)
+    x0 = af.initial.sphere(n=4, d=3, key=0)
 
     def run(sigma):
         traj = af.simulate(af.Noisy(Still(Sphere()), sigma), x0, jnp.array([0.0, 0.1]), key=1)
@@ -214,7 +211,7 @@ def test_a_traced_intensity_has_its_own_steps():
         (lambda: af.Noisy("SA", 0.1), "system must be a System"),
         (lambda: af.Noisy(af.SA(1.0), -0.1), "sigma must be at least 0"),
         (lambda: af.Noisy(af.RescaledAttention(), 0.1), "whose state takes noise"),
-        (lambda: af.Noisy(af.PostNorm(1.0, np.ones(2)), 0.1), "whose state takes noise"),
+        (lambda: af.Noisy(af.PostNorm(1.0, D=np.ones(2)), 0.1), "whose state takes noise"),
     ],
 )
 def test_bad_input(untyped, make, said):
@@ -231,7 +228,7 @@ def test_bad_input(untyped, make, said):
     ],
 )
 def test_methods_that_cannot(method, ts, said):
-    x0 = af.initial.sphere(n=4, d=2, seed=0)
+    x0 = af.initial.sphere(n=4, d=2, key=0)
     with pytest.raises(InputError, match=said):
         af.simulate(af.Noisy(af.SA(1.0), 0.1), x0, ts, method=method, key=0)
 
@@ -267,7 +264,7 @@ def test_the_order_below_the_threshold_is_self_consistent(sigma):
 def test_the_order_above_the_threshold_is_that_of_chance():
     """E r² = 1/(n (1 − 1/(2σ)))."""
     sigma, n = 0.9, 10_000
-    r = _order(sigma, lambda n: af.initial.angles(n, seed=0, batch=8), n)
+    r = _order(sigma, lambda n: af.initial.angles(n, key=0, batch=8), n)
     mean, error = _mean_and_error(n * r**2)
     assert error < 0.2
     assert abs(mean - 1 / (1 - 1 / (2 * sigma))) < 3 * error
@@ -275,12 +272,12 @@ def test_the_order_above_the_threshold_is_that_of_chance():
 
 @pytest.mark.parametrize("system", [af.SA(1.0), af.Kuramoto(1.0)])
 def test_work_is_that_of_the_system_inside(system):
-    assert af.Noisy(system, 0.5).pairs(50) == system.pairs(50)
-    assert af.Kuramoto(1.0).pairs(50) < af.SA(1.0).pairs(50)
+    assert af.Noisy(system, 0.5).cost(50).pairs == system.cost(50).pairs
+    assert af.Kuramoto(1.0).cost(50).pairs < af.SA(1.0).cost(50).pairs
 
 
 def test_runs_under_jit_and_vmap_over_noise():
-    x0 = af.initial.angles(6, arc=1.0, seed=0)
+    x0 = af.initial.angles(6, arc=1.0, key=0)
     ts, method = np.array([0.0, 0.5]), af.Fixed(0.1, "heun")
 
     def final(sigma):

@@ -19,7 +19,7 @@ SYSTEMS = {
     "MeanShift": (af.MeanShift(1.0), 2),
     "MeanShift with data": (af.MeanShift(1.0, data=np.eye(2), kernel="flat"), 2),
     "CuckerSmale": (af.CuckerSmale(), 4),
-    "Vicsek": (af.Vicsek(0.3).drawing(jax.random.key(0)), 3),
+    "Vicsek": (af.Vicsek(0.3).with_key(jax.random.key(0)), 3),
 }
 each_system = pytest.mark.parametrize("name", SYSTEMS)
 
@@ -55,4 +55,4 @@ def test_memory_grows_like_n(name, of):
     }[of]
     compiled = jax.jit(fn).lower(jnp.zeros((20_000, columns))).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 1e9
-    assert system.scores_held(20_000) <= 20_000 * 256
+    assert system.cost(20_000).held <= 20_000 * 256

@@ -58,16 +58,16 @@ def test_rates_of_decay_are_told_apart_where_the_basis_allows_it():
 )
 def test_rescaling_connects_pure_and_rescaled(V, heads):
     d = 2 if V is None or np.ndim(V) == 0 else len(V)
-    Q = af.weights.ginibre(d, rows=2, heads=heads if heads > 1 else None, seed=1)
-    K = af.weights.ginibre(d, rows=2, seed=2)
+    Q = af.weights.ginibre(d, rows=2, heads=heads if heads > 1 else None, key=1)
+    K = af.weights.ginibre(d, rows=2, key=2)
     if heads > 1 and np.ndim(V) == 2:
-        V = np.stack([V, 0.3 * af.weights.ginibre(d, seed=3)])
-    x0 = af.initial.gaussian(n=6, d=d, seed=0)
+        V = np.stack([V, 0.3 * af.weights.ginibre(d, key=3)])
+    x0 = af.initial.gaussian(n=6, d=d, key=0)
     ts = np.linspace(0, 1.5, 6)
-    rescaled = af.RescaledAttention(Q, K, V, beta=0.5)
+    rescaled = af.RescaledAttention(Q=Q, K=K, V=V, beta=0.5)
     z = af.simulate(rescaled, x0, ts, method=af.Adaptive(1e-10, 1e-12)).xs
     x = af.simulate(
-        af.PureAttention(Q, K, V, beta=0.5), x0, ts, method=af.Adaptive(1e-10, 1e-12)
+        af.PureAttention(Q=Q, K=K, V=V, beta=0.5), x0, ts, method=af.Adaptive(1e-10, 1e-12)
     ).xs
     for t, z_t, x_t in zip(ts, z, x, strict=True):
         assert np.abs(rescaled.to_z(t, x_t) - z_t).max() < 1e-6 * np.abs(z_t).max()
@@ -79,7 +79,7 @@ def test_rescaling_connects_pure_and_rescaled(V, heads):
 )
 def test_discrete_layers_are_connected_by_powers_of_R(V):
     d = 2 if V is None or np.ndim(V) == 0 else len(V)
-    dt, x0 = 0.25, af.initial.gaussian(n=6, d=d, seed=0)
+    dt, x0 = 0.25, af.initial.gaussian(n=6, d=d, key=0)
     ts = dt * np.arange(9)
     z = af.simulate(af.RescaledAttention(V=V), x0, ts, method=af.Layers(dt)).xs
     x = af.simulate(af.PureAttention(V=V), x0, ts, method=af.Layers(dt)).xs
@@ -94,7 +94,7 @@ def test_discrete_layers_are_connected_by_powers_of_R(V):
     "V", [pytest.param(None, marks=SLOW), 2.0, 2 * np.eye(3)], ids=["I", "2", "2I"]
 )
 def test_finite_to_time_100_and_at_vertices(V):
-    x0 = af.initial.cube(n=40, d=3, seed=0)
+    x0 = af.initial.cube(n=40, d=3, key=0)
     traj = af.simulate(af.RescaledAttention(V=V), x0, np.linspace(0, 100, 21))
     assert np.isfinite(traj.xs).all()
     found = af.observe.clusters(traj.final, 1e-3)
@@ -105,14 +105,14 @@ def test_finite_to_time_100_and_at_vertices(V):
 
 @SLOW
 def test_float32_is_finite_where_scores_overflow():
-    x0 = af.initial.cube(n=20, d=3, seed=0, dtype=np.float32)
+    x0 = af.initial.cube(n=20, d=3, key=0, dtype=np.float32)
     traj = af.simulate(af.RescaledAttention(), x0, [0.0, 60.0])
     assert np.isfinite(traj.final).all()
 
 
 @SLOW
 def test_many_layers_do_not_overflow():
-    x0 = af.initial.cube(n=10, d=2, seed=0)
+    x0 = af.initial.cube(n=10, d=2, key=0)
     for V in (1.0, np.array([[1.0, 0.4], [0.0, 0.8]])):
         traj = af.simulate(af.RescaledAttention(V=V), x0, [0.0, 1500.0], method=af.Layers(1.0))
         assert np.isfinite(traj.final).all()
@@ -121,7 +121,7 @@ def test_many_layers_do_not_overflow():
 @SLOW
 def test_velocity_is_the_derivative_of_the_trajectory():
     system = af.RescaledAttention(V=MIXED)
-    x0 = af.initial.gaussian(n=5, d=3, seed=0)
+    x0 = af.initial.gaussian(n=5, d=3, key=0)
     h = 1e-4
     before, at, after = af.simulate(
         system, x0, [0.0, 1 - h, 1.0, 1 + h], method=af.Adaptive(1e-12, 1e-13)
@@ -131,7 +131,7 @@ def test_velocity_is_the_derivative_of_the_trajectory():
 
 
 def test_the_attention_matrix_is_that_of_x():
-    z = af.initial.gaussian(n=5, d=3, seed=0)
+    z = af.initial.gaussian(n=5, d=3, key=0)
     system = af.RescaledAttention(V=MIXED)
     P = af.observe.attention(system, z, t=0.8)
     Q = af.observe.attention(af.PureAttention(V=MIXED), system.to_x(0.8, z))
@@ -171,7 +171,7 @@ def test_power_of_a_traced_exponent():
 
 
 def test_singular_layers_are_refused():
-    x0 = af.initial.cube(n=4, d=2, seed=0)
+    x0 = af.initial.cube(n=4, d=2, key=0)
     with pytest.raises(af.InputError, match=r"I \+ Δt·V is singular.*dt = 0\.5"):
         af.simulate(af.RescaledAttention(V=-2.0), x0, [0.0, 1.0], method=af.Layers(0.5))
     system = af.RescaledAttention(V=np.array([[-2.0, 1.0], [0.0, 1.0]]))
@@ -180,7 +180,7 @@ def test_singular_layers_are_refused():
 
 
 def test_layers_are_counted_from_zero():
-    x0 = af.initial.cube(n=4, d=2, seed=0)
+    x0 = af.initial.cube(n=4, d=2, key=0)
     with pytest.raises(af.InputError, match=r"ts\[0\] = 0.1 must be a multiple"):
         af.simulate(af.RescaledAttention(), x0, [0.1, 0.6], method=af.Layers(0.5))
 
@@ -191,7 +191,7 @@ def test_a_value_that_changes_in_time_is_refused():
 
 
 def test_a_run_into_a_hard_maximum_stops_and_says_so():
-    x0 = af.initial.cube(n=40, d=3, seed=0)
+    x0 = af.initial.cube(n=40, d=3, key=0)
     system = af.RescaledAttention(V=np.diag([1.0, 1.0, -0.5]))
     with pytest.raises(af.IncompleteRun, match=r"reached t = .* of 60") as caught:
         af.simulate(system, x0, np.linspace(0, 60, 31), method=af.Adaptive(max_steps=100))

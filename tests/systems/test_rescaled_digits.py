@@ -11,13 +11,13 @@ import attnflow as af
 from attnflow import theory
 from attnflow.attention.close import close_weights
 from attnflow.report import summarise
-from attnflow.simulate import LostDigits
+from attnflow.simulation import LostDigits
 from attnflow.systems.balance import power
 
 BASIS = np.array([[1.0, 0.6], [0.3, 1.0]])
 DUAL = np.linalg.inv(BASIS)
 TS = np.array([0.0, 10.0, 18.0, 40.0, 44.0])
-START = af.initial.cube(n=6, d=2, side=2.0, seed=3)
+START = af.initial.cube(n=6, d=2, side=2.0, key=3)
 
 
 def skew(decaying: float) -> af.RescaledAttention:
@@ -154,7 +154,7 @@ def test_close_weights_are_softmax_and_see_the_last_digit():
 
 @pytest.mark.parametrize("W", [np.ones(2), np.ones((1, 3))])
 def test_functionals_of_another_dimension_are_refused(W):
-    run = af.simulate(af.SA(1.0), af.initial.sphere(3, 2, seed=0), [0.0, 0.1])
+    run = af.simulate(af.SA(1.0), af.initial.sphere(3, 2, key=0), [0.0, 0.1])
     with pytest.raises(af.InputError, match=r"W must have shape \(k, 2\)"):
         run.along(W)
 

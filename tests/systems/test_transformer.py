@@ -113,7 +113,7 @@ def test_a_pre_norm_block_is_gpts(sigma):
 def test_weights_of_each_layer_are_used_in_their_layer(kind):
     p = trained(RNG, L=3)
     mask, block = (None, bert_block) if kind is af.PostNormTransformer else ("causal", gpt_block)
-    system = kind(BETA, **ours(p, PerLayer), eps=1e-5, mask=mask)
+    system = kind(BETA, **ours(p, PerLayer), eps=1e-5, mask=mask, sigma="gelu")
     run = af.simulate(system, X, [0.0, 1.0, 2.0, 3.0], method=af.Layers())
     x = X
     for k in range(3):
@@ -121,8 +121,8 @@ def test_weights_of_each_layer_are_used_in_their_layer(kind):
         assert np.abs(run.xs[k + 1] - x).max() < 1e-12
 
 
-def random_weights(seed=0):
-    p = ours(trained(np.random.default_rng(seed)))
+def random_weights(key=0):
+    p = ours(trained(np.random.default_rng(key)))
     return {name: W for name, W in p.items() if name not in ("gain", "shift")}
 
 
@@ -136,7 +136,7 @@ def test_the_velocity_is_the_sum_of_its_parts_under_the_projection():
 
 
 def test_without_feed_forward_it_is_attention_on_the_sphere():
-    Q, K, V = (af.weights.ginibre(D, heads=2, seed=s) for s in range(3))
+    Q, K, V = (af.weights.ginibre(D, heads=2, key=s) for s in range(3))
     masses = jnp.asarray(RNG.uniform(0.5, 2, N))
     for weights in ({}, {"V": -1.0}, {"Q": Q, "K": K, "V": V}, {"Q": Q, "K": K, "mask": "causal"}):
         block, sa = af.Transformer(2.0, **weights), af.SA(2.0, **weights)
@@ -148,8 +148,8 @@ def test_without_feed_forward_it_is_attention_on_the_sphere():
 
 def test_an_output_matrix_is_part_of_the_value_matrix():
     V, O = (
-        af.weights.ginibre(D, rows=3, heads=2, seed=0),
-        af.weights.ginibre(3, rows=D, heads=2, seed=1),
+        af.weights.ginibre(D, rows=3, heads=2, key=0),
+        af.weights.ginibre(3, rows=D, heads=2, key=1),
     )
     factored = af.Transformer(1.0, V=V, O=O).velocity(0.0, SPHERE)
     assert np.abs(factored - af.SA(1.0, V=O @ V).velocity(0.0, SPHERE)).max() < 1e-13
@@ -174,14 +174,16 @@ def tangential(v):
 
 def test_without_feed_forward_norms_are_those_of_the_smaller_systems():
     gain = np.linspace(0.5, 1.5, D)
-    V = af.weights.ginibre(D, seed=3)
+    V = af.weights.ginibre(D, key=3)
     post = af.PostNormTransformer(2.0, norm="rms", gain=gain, V=V)
     pre = af.PreNormTransformer(2.0, norm="rms", gain=gain, V=V)
     x = jnp.asarray(X)
-    small = af.PostNorm(2.0, gain, V=V).layer(0, x, 0.7)
+    small = af.PostNorm(2.0, D=gain, V=V).layer(0, x, 0.7)
     assert np.abs(post.layer(0, x, 0.7) - small).max() < 1e-15
-    assert np.abs(pre.velocity(0.0, x) - af.PreNorm(2.0, gain, V=V).velocity(0.0, x)).max() < 1e-15
-    layers = af.PostNorm(2.0, np.ones(D), V=V).layer(0, SPHERE, 0.7)
+    assert (
+        np.abs(pre.velocity(0.0, x) - af.PreNorm(2.0, D=gain, V=V).velocity(0.0, x)).max() < 1e-15
+    )
+    layers = af.PostNorm(2.0, D=np.ones(D), V=V).layer(0, SPHERE, 0.7)
     assert np.abs(af.Transformer(2.0, V=V).layer(0, SPHERE, 0.7) - layers).max() < 1e-15
 
 
@@ -218,7 +220,7 @@ def test_tokens_are_permuted_with_their_start_and_masses_are_copies():
 
 @pytest.mark.slow
 def test_a_run_on_the_sphere_is_that_of_scipy_and_jumps_with_its_weights():
-    layers = [random_weights(seed) for seed in range(2)]
+    layers = [random_weights(key) for key in range(2)]
     stacked = {name: PerLayer(np.stack([W[name] for W in layers])) for name in layers[0]}
     run = af.simulate(af.Transformer(BETA, **stacked, sigma="tanh"), SPHERE, [0.0, 1.0, 2.0])
     x = np.asarray(SPHERE)
@@ -240,8 +242,8 @@ def test_a_new_value_compiles_nothing_and_float32_stays():
         count += 1
         return system.layer(0, x, jnp.asarray(0.5, x.dtype))
 
-    for seed in (0, 1):
-        layer(af.PreNormTransformer(BETA + seed, **random_weights(seed), eps=10.0**-seed), X)
+    for key in (0, 1):
+        layer(af.PreNormTransformer(BETA + key, **random_weights(key), eps=10.0**-key), X)
     assert count == 1
     single = SPHERE.astype(np.float32)
     weights = random_weights()
@@ -337,7 +339,7 @@ def test_starts_that_do_not_fit_are_refused():
 def test_a_name_in_short():
     assert repr(af.Transformer(4.0)) == "Transformer(beta=4)"
     block = af.PreNormTransformer(0.5, **random_weights(), mask="causal")
-    short = "PreNormTransformer(beta=0.5, heads=2, width=9, sigma='gelu', norm='layer', "
+    short = "PreNormTransformer(beta=0.5, heads=2, width=9, sigma='relu', norm='layer', "
     assert repr(block) == short + "mask=Causal())"
 
 

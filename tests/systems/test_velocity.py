@@ -81,13 +81,13 @@ def test_ellipsoid_and_normalised_layers(c):
     weights, masses = squeeze(c), c["masses"]
     m = None if masses is None else jnp.asarray(masses)
     x = c["x"] / np.linalg.norm(c["x"] / c["D"], axis=-1, keepdims=True)
-    flow = af.EllipsoidAttention(c["beta"], c["D"], **weights)
+    flow = af.EllipsoidAttention(c["beta"], D=c["D"], **weights)
     theirs = reference.ellipsoid_velocity(x, c["D"], *lists, c["beta"], masses)
     close(flow.velocity(0.0, jnp.asarray(x), m), theirs)
-    post = af.PostNorm(c["beta"], c["D"], **weights)
+    post = af.PostNorm(c["beta"], D=c["D"], **weights)
     theirs = reference.rms_post_layer(x, 0.7, c["D"], *lists, c["beta"], masses)
     close(post.layer(0, jnp.asarray(x), 0.7, m), theirs)
-    pre = af.PreNorm(c["beta"], c["D"], **weights)
+    pre = af.PreNorm(c["beta"], D=c["D"], **weights)
     theirs = reference.rms_pre_layer(x, 0.7, c["D"], *lists, c["beta"], masses)
     close(pre.layer(0, jnp.asarray(x), 0.7, m), theirs)
 
@@ -138,7 +138,7 @@ def test_rescaled_layers(c, k):
 
 
 def test_identity_number_and_matrix_are_the_same_weight():
-    x = af.initial.sphere(n=7, d=3, seed=0)
+    x = af.initial.sphere(n=7, d=3, key=0)
     eye = np.eye(3)
     for make in (af.SA, af.USA):
         plain = make(2.0).velocity(0.0, x)
@@ -149,8 +149,8 @@ def test_identity_number_and_matrix_are_the_same_weight():
 
 
 def test_heads_add_up():
-    x = af.initial.sphere(n=7, d=3, seed=0)
-    Q, K, V = (af.weights.ginibre(3, heads=4, seed=s) for s in range(3))
+    x = af.initial.sphere(n=7, d=3, key=0)
+    Q, K, V = (af.weights.ginibre(3, heads=4, key=s) for s in range(3))
     together = af.SA(1.5, Q=Q, K=K, V=V).velocity(0.0, x)
     each = [af.SA(1.5, Q=Q[h], K=K[h], V=V[h]).velocity(0.0, x) for h in range(4)]
     assert np.allclose(together, sum(each), atol=1e-13)
@@ -161,7 +161,7 @@ def test_heads_add_up():
 
 @pytest.mark.parametrize("make", [af.SA, af.USA])
 def test_permutation_and_rotation_equivariance(make):
-    x = af.initial.sphere(n=9, d=4, seed=3)
+    x = af.initial.sphere(n=9, d=4, key=3)
     O = jnp.asarray(np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0])
     order = np.random.default_rng(1).permutation(9)
     run = af.simulate(make(2.0), x, TS).xs
@@ -170,7 +170,7 @@ def test_permutation_and_rotation_equivariance(make):
 
 
 def repeated(system):
-    few = system.retract(af.initial.sphere(n=3, d=3, seed=5))
+    few = system.retract(af.initial.sphere(n=3, d=3, key=5))
     counts = np.array([1, 3, 2])
     return few, jnp.repeat(few, counts, axis=0), counts
 
@@ -182,8 +182,8 @@ def repeated(system):
         af.USA(1.0, Q=V3),
         af.PureAttention(V=-1.0),
         af.RescaledAttention(V=np.diag([1.0, 0.5, -0.3])),
-        af.EllipsoidAttention(2.0, np.array([1.5, 1.0, 0.7])),
-        af.PreNorm(2.0, np.array([1.5, 1.0, 0.7])),
+        af.EllipsoidAttention(2.0, D=np.array([1.5, 1.0, 0.7])),
+        af.PreNorm(2.0, D=np.array([1.5, 1.0, 0.7])),
     ],
     ids=lambda s: type(s).__name__,
 )
@@ -204,7 +204,7 @@ def test_equal_tokens_stay_one_token_with_a_mass(system):
 
 
 def test_a_causal_prefix_does_not_see_what_follows():
-    x = af.initial.sphere(n=8, d=3, seed=0)
+    x = af.initial.sphere(n=8, d=3, key=0)
     system = af.SA(4.0, mask="causal")
     whole, prefix = system.velocity(0.0, x), system.velocity(0.0, x[:5])
     assert np.abs(whole[:5] - prefix).max() < 1e-14
@@ -212,7 +212,7 @@ def test_a_causal_prefix_does_not_see_what_follows():
 
 
 def test_beta_zero_is_the_mean_field():
-    x = af.initial.sphere(n=6, d=4, seed=0)
+    x = af.initial.sphere(n=6, d=4, key=0)
     mean = jnp.broadcast_to(x.mean(axis=0), x.shape)
     expected = mean - jnp.sum(x * mean, axis=1, keepdims=True) * x
     assert np.allclose(af.SA(0.0).velocity(0.0, x), expected, atol=1e-15)
@@ -220,8 +220,8 @@ def test_beta_zero_is_the_mean_field():
 
 
 def test_float32_velocity_stays_float32():
-    x = af.initial.sphere(n=5, d=3, seed=0, dtype=np.float32)
-    V = af.weights.ginibre(3, seed=0)
+    x = af.initial.sphere(n=5, d=3, key=0, dtype=np.float32)
+    V = af.weights.ginibre(3, key=0)
     for system in (af.SA(2.0, V=V), af.USA(2), af.PureAttention(V=V), af.RescaledAttention(V=V)):
         assert system.velocity(0.0, x).dtype == np.float32
 
@@ -234,9 +234,9 @@ ANY = [
     af.PureAttention(V=V3, beta=2.5),
     af.RescaledAttention(V=V3, beta=2.5),
     af.RescaledAttention(V=0.5, beta=0.5),
-    af.EllipsoidAttention(2.5, D3),
-    af.PreNorm(2.5, D3),
-    af.PostNorm(2.5, D3),
+    af.EllipsoidAttention(2.5, D=D3),
+    af.PreNorm(2.5, D=D3),
+    af.PostNorm(2.5, D=D3),
 ]
 
 

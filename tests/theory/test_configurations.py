@@ -38,7 +38,7 @@ CASES = [
 
 @pytest.mark.parametrize(("n", "d", "beta", "name", "strength", "row"), CASES)
 def test_random_starts_find_the_sharp_configuration(n, d, beta, name, strength, row):
-    found = optimal_configuration(n, d, beta, starts=2, seed=3)
+    found = optimal_configuration(n, d, beta, starts=2, key=3)
     assert (found.name, found.strength) == (name, strength)
     assert found.energy == pytest.approx(from_row(row, beta), rel=1e-12)
     np.testing.assert_allclose(found.inner_products.values, [s for s, _ in row], atol=1e-9)
@@ -66,7 +66,7 @@ def test_starts_are_told_apart():
 
 
 def test_the_log_sum(rng):
-    x = np.asarray(af.initial.sphere(5, 3, seed=2))
+    x = np.asarray(af.initial.sphere(5, 3, key=2))
     pairs = [40.0 * x[i] @ x[j] for i in range(5) for j in range(5) if i != j]
     assert float(log_pair_sum(jnp.asarray(x), 40.0)) == pytest.approx(logsumexp(pairs), rel=1e-14)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InputError
-from attnflow.simulate import Fixed, Layers, simulate
+from attnflow.simulation import Fixed, Layers, simulate
 from attnflow.systems import SA, USA, AngularSA, PureAttention, RescaledAttention
 from attnflow.theory.checks.equations import off_the_equation, plain_run, plain_velocity
 
@@ -36,7 +36,7 @@ def test_two_tokens_on_the_circle(normalised) -> None:
         (SA(2.0, Q=Q, K=K, V=V, mask="causal"), UNIT),
         (USA(1.0, Q=Q, K=K, V=V), UNIT),
         (SA(2.0, V=-1.0), UNIT),
-        (PureAttention(Q, K, V, beta=0.5, mask=np.tri(5, dtype=bool)), X),
+        (PureAttention(Q=Q, K=K, V=V, beta=0.5, mask=np.tri(5, dtype=bool)), X),
     ],
     ids=["SA, causal", "USA", "SA, V = −1", "PureAttention, masked"],
 )
@@ -46,7 +46,7 @@ def test_they_are_the_velocities_of_the_library(system, x) -> None:
 
 
 def test_rescaled_runs_and_layers() -> None:
-    system = RescaledAttention(Q, K, V)
+    system = RescaledAttention(Q=Q, K=K, V=V)
     run = simulate(system, X, [0.0, 0.5, 1.0], masses=MASSES, method=Fixed(0.01))
     there = plain_run(system, X, (0.0, 1.0), masses=MASSES)
     np.testing.assert_allclose(run.final, there, atol=1e-6)

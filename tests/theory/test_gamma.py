@@ -52,7 +52,7 @@ def test_gamma_is_the_cosine_of_orthogonal_tokens(normalised):
     beta = 2.0
     system = (af.SA if normalised else af.USA)(beta=beta)
     ts, n = np.linspace(0, 3, 5), 6
-    traj = af.simulate(system, af.initial.orthogonal(n=n, d=7, seed=3), ts)
+    traj = af.simulate(system, af.initial.orthogonal(n=n, d=7, key=3), ts)
     cosines = np.asarray(traj.xs @ jnp.swapaxes(traj.xs, -1, -2))
     i, j = np.triu_indices(n, 1)
     want = np.asarray(gamma(beta, n, ts, normalised))[:, None]

@@ -88,7 +88,7 @@ def test_configurations_lie_between_the_extremes(beta):
     assert float(af.observe.energy(one, beta)) == pytest.approx(dirac_energy(beta), rel=1e-14)
     spread = float(af.observe.energy(af.initial.circle(64), beta))
     assert spread == pytest.approx(uniform_energy(beta, 2), rel=1e-13, abs=1e-15)
-    some = float(af.observe.energy(af.initial.sphere(n=50, d=3, seed=0), beta))
+    some = float(af.observe.energy(af.initial.sphere(n=50, d=3, key=0), beta))
     assert uniform_energy(beta, 3) < some < dirac_energy(beta)
 
 

@@ -400,7 +400,7 @@ def test_tokens_reach_the_limit_that_is_proven():
     """T4.1 at work: the functional takes at most three values, though V is far from normal."""
     V = np.array([[1.0, 2.0], [0.0, 0.2]])
     found = limit_geometry(V=V)
-    z0 = af.initial.gaussian(n=12, d=2, seed=0)
+    z0 = af.initial.gaussian(n=12, d=2, key=0)
     traj = af.simulate(af.RescaledAttention(V=V), z0, [0.0, 12.0])
     values = np.asarray(traj.final) @ found.functional
     assert af.observe.clusters(values[:, None], tol=1e-3).count <= 3

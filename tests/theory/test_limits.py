@@ -12,7 +12,7 @@ import pytest
 import attnflow as af
 from attnflow import initial, weights
 from attnflow.errors import InputError
-from attnflow.simulate import LostDigits
+from attnflow.simulation import LostDigits
 from attnflow.theory import limit_geometry, measured_geometry, triples
 from attnflow.theory.limits import boundary_distance, growing_points, late, leading_coordinates
 
@@ -38,15 +38,15 @@ def reached(system: af.RescaledAttention, x0: jax.Array, ts: list[float]) -> af.
         return stop.trajectory
 
 
-def settled(row: str, seed: int) -> tuple[str, str, float]:
+def settled(row: str, key: int) -> tuple[str, str, float]:
     """The predicted and the measured kind, and the residual."""
-    weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(12), seed))
+    weights, tokens = jax.random.split(jax.random.fold_in(jax.random.key(12), key))
     triple, d = drawn(row, weights)
     x0 = initial.cube(24, d, side=4.0, key=tokens)
     if row == "origin":
-        run = af.simulate(af.PureAttention(*triple), x0, [0.0, 1e4], method=late())
+        run = af.simulate(af.PureAttention(**triple._asdict()), x0, [0.0, 1e4], method=late())
     else:
-        run = reached(af.RescaledAttention(*triple), x0, [0.0, 10.0, 20.0])
+        run = reached(af.RescaledAttention(**triple._asdict()), x0, [0.0, 10.0, 20.0])
     found = measured_geometry(run)
     return limit_geometry(*triple).kind, found.kind, found.residual
 
@@ -54,33 +54,33 @@ def settled(row: str, seed: int) -> tuple[str, str, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ["polytope", "hyperplanes", "polytope x subspace", "origin"])
 def test_what_forms_is_what_is_proven_in_99_of_100_draws(row: str) -> None:
-    outcomes = {seed: settled(row, seed) for seed in range(DRAWS)}
+    outcomes = {key: settled(row, key) for key in range(DRAWS)}
     assert {predicted for predicted, _, _ in outcomes.values()} == {row}
-    missed = {seed: found for seed, found in outcomes.items() if found[1] != row}
+    missed = {key: found for key, found in outcomes.items() if found[1] != row}
     print(row, "missed:", missed)
     assert len(missed) <= DRAWS / 100, missed
 
 
-def saddle(seed: int, d: int = 3) -> tuple[af.RescaledAttention, np.ndarray]:
+def saddle(key: int, d: int = 3) -> tuple[af.RescaledAttention, np.ndarray]:
     """A good triple with |λ_k| ≤ 0.8 λ₁ = 0.8 and eigenvalues of both signs, and 24 tokens."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(key)
     others = rng.uniform(-0.8, 0.8, d - 1)
     others[0] = -np.abs(others[0])
-    V = np.asarray(weights.spectrum([1.0, *others], symmetric=False, condition=3.0, seed=seed))
+    V = np.asarray(weights.spectrum([1.0, *others], symmetric=False, condition=3.0, key=key))
     basis = af.observe.eigenbasis(V)
     phi = np.real(basis.vectors[:, 0])
     Q, K = rng.normal(size=(2, d, d))
     while (Q @ phi) @ (K @ phi) < 0.05 * np.linalg.norm(Q @ phi) * np.linalg.norm(K @ phi):
         Q, K = rng.normal(size=(2, d, d))
-    return af.RescaledAttention(Q, K, V), rng.uniform(-1, 1, (24, d))
+    return af.RescaledAttention(Q=Q, K=K, V=V), rng.uniform(-1, 1, (24, d))
 
 
 @pytest.mark.slow
 def test_runs_of_saddles_arrive_and_rest_on_three_values() -> None:
     """Of 200 such triples with d = 2, 3, 4, from 0 on, all but a few per cent arrive; 20 here."""
     stopped, ts = 0, np.linspace(0.0, 30.0, 121)
-    for seed in range(20):
-        system, x0 = saddle(seed)
+    for key in range(20):
+        system, x0 = saddle(key)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LostDigits)
             try:
@@ -138,7 +138,7 @@ def test_growing_coordinates_are_counted_and_the_others_not() -> None:
 
 
 def test_an_unfinished_run_is_unsettled() -> None:
-    x0 = initial.cube(24, 2, side=4.0, seed=0)
+    x0 = initial.cube(24, 2, side=4.0, key=0)
     run = af.simulate(af.RescaledAttention(), x0, [0.0, 0.1])
     found = measured_geometry(run)
     assert found.kind == "unsettled"
@@ -146,7 +146,7 @@ def test_an_unfinished_run_is_unsettled() -> None:
 
 
 def test_other_systems_and_runaway_tokens_are_refused() -> None:
-    x0 = initial.sphere(8, 2, seed=0)
+    x0 = initial.sphere(8, 2, key=0)
     with pytest.raises(InputError, match="RescaledAttention or PureAttention"):
         measured_geometry(af.simulate(af.SA(1.0), x0, [0.0, 0.1]))
     with pytest.raises(InputError, match="run away"):
@@ -154,7 +154,7 @@ def test_other_systems_and_runaway_tokens_are_refused() -> None:
 
 
 def test_a_run_without_time_is_refused() -> None:
-    run = af.simulate(af.RescaledAttention(), initial.cube(4, 2, seed=0), [0.0, 0.1])
+    run = af.simulate(af.RescaledAttention(), initial.cube(4, 2, key=0), [0.0, 0.1])
     first = replace(run, ts=run.ts[:1], xs=run.xs[:1], inner=None)
     with pytest.raises(InputError, match="two save times"):
         measured_geometry(first)

@@ -10,7 +10,7 @@ from attnflow.theory import MasterEquation
 
 RNG = np.random.default_rng(5)
 N, D = 7, 3
-X0 = np.asarray(af.initial.cube(n=N, d=D, side=2.0, seed=0))
+X0 = np.asarray(af.initial.cube(n=N, d=D, side=2.0, key=0))
 MASSES = RNG.uniform(0.5, 2, N)
 Q, K, V = (RNG.normal(size=(D, D)) for _ in range(3))
 S = Q + Q.T

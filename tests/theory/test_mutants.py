@@ -32,7 +32,7 @@ def test_three_rows_are_named_for_every_mistake() -> None:
 def test_a_mistake_is_made_and_unmade() -> None:
     rng = np.random.default_rng(0)
     Q, K = rng.normal(size=(2, 3, 3))
-    x = initial.sphere(5, 3, seed=0)
+    x = initial.sphere(5, 3, key=0)
 
     def velocities(system: SA) -> np.ndarray:
         return np.asarray(system.velocity(0.0, x))

@@ -1,4 +1,4 @@
-"""Searches: the same candidates for a seed, hits that are confirmed, records that go on."""
+"""Searches: the same candidates for a key, hits that are confirmed, records that go on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import attnflow as af
 from attnflow import initial
 from attnflow.errors import InputError
-from attnflow.simulate import Adaptive, Coarsening
+from attnflow.simulation import Adaptive, Coarsening
 from attnflow.theory.checks import Trial
 from attnflow.theory.limits import late
 from attnflow.theory.search import QUESTIONS, Finding, Question, Record, find, search
@@ -43,12 +43,12 @@ def coin(monkeypatch):
     monkeypatch.setitem(QUESTIONS, "coin", Coin())
 
 
-def test_candidates_depend_on_the_seed_alone(coin) -> None:
-    whole = search("coin", seed=3, runs=40)
-    part = search("coin", seed=3, runs=15)
-    rest = search("coin", seed=3, runs=25, record=part)
+def test_candidates_depend_on_the_key_alone(coin) -> None:
+    whole = search("coin", key=3, runs=40)
+    part = search("coin", key=3, runs=15)
+    rest = search("coin", key=3, runs=25, record=part)
     assert rest.to_json() == whole.to_json()
-    assert search("coin", seed=4, runs=40).hits != whole.hits
+    assert search("coin", key=4, runs=40).hits != whole.hits
     assert all(a.run < b.run for a, b in pairwise(whole.hits))
 
 
@@ -71,8 +71,8 @@ def test_a_record_comes_back_from_disk_and_is_refused_if_it_is_none(coin, tmp_pa
     (tmp_path / "b.json").write_text('{"id": "coin"}')
     with pytest.raises(InputError, match=r"b\.json is no record"):
         Record.load(tmp_path / "b.json")
-    with pytest.raises(InputError, match="seed 0, not of coin with seed 1"):
-        search("coin", seed=1, runs=1, record=record)
+    with pytest.raises(InputError, match="key 0, not of coin with key 1"):
+        search("coin", key=1, runs=1, record=record)
 
 
 @pytest.mark.parametrize("budget", [{}, {"runs": 1, "seconds": 1.0}, {"runs": 0}, {"seconds": -1}])
@@ -94,7 +94,7 @@ def trial_of(V, x0) -> Trial:
 
 @pytest.mark.slow
 def test_the_identity_contradicts_the_conjecture_as_printed() -> None:
-    x0 = initial.cube(16, 2, side=8.0, seed=0)
+    x0 = initial.cube(16, 2, side=8.0, key=0)
     found = QUESTIONS["C4.2-printed"].examine(trial_of(np.eye(2), x0))
     assert found.hit
     assert "parallel subspaces" in found.sentence
@@ -105,7 +105,7 @@ def test_the_identity_contradicts_the_conjecture_as_printed() -> None:
 @pytest.mark.slow
 def test_weights_that_are_hardly_there_yet_are_not_at_rest() -> None:
     """In a time of 25 nothing moves where the largest eigenvalue is 1e-6: that is no rest."""
-    x0 = initial.cube(16, 2, side=2.0, seed=0)
+    x0 = initial.cube(16, 2, side=2.0, key=0)
     found = QUESTIONS["C4.2"].examine(trial_of(np.diag([1e-6, 5e-7]), x0))
     assert (found.hit, found.seen) == (False, "still moving")
 
@@ -144,11 +144,11 @@ def test_the_search_finds_it() -> None:
 @pytest.mark.slow
 def test_a_start_in_a_small_cap_has_no_metastable_state() -> None:
     question = QUESTIONS["problem-1"]
-    x0 = initial.normalise(initial.gaussian(16, 2, scale=0.05, seed=0) + jnp.array([1.0, 0.0]))
+    x0 = initial.normalise(initial.gaussian(16, 2, scale=0.05, key=0) + jnp.array([1.0, 0.0]))
     ts = np.concatenate([[0.0], np.geomspace(0.1, 1e16, 120)])
     trial = Trial({"n": 16, "d": 2, "β": 16.0}, af.SA(16.0), x0, ts, Coarsening())
     assert question.examine(trial).hit
-    spread = replace(trial, x0=initial.sphere(16, 2, seed=0))
+    spread = replace(trial, x0=initial.sphere(16, 2, key=0))
     assert not question.examine(spread).hit
 
 

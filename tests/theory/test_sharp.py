@@ -57,7 +57,7 @@ def test_a_simplex_may_have_fewer_points():
 
 def test_what_is_not_in_the_table():
     assert known_sharp(24, 4) is None
-    assert recognised(af.initial.sphere(5, 3, seed=0)) is None
+    assert recognised(af.initial.sphere(5, 3, key=0)) is None
     assert recognised(np.array([[1.0, 0.0]])) is None
     assert recognised(np.vstack([np.eye(3)] * 2)) is None
 

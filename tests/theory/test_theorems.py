@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attnflow import initial
-from attnflow.simulate import Adaptive
+from attnflow.simulation import Adaptive
 from attnflow.systems import SA, USA, PureAttention, RescaledAttention
 from attnflow.theory import triples
 from attnflow.theory.checks import CHECKS, Check, Draw, FlowCheck, Outcome, Quantity, Trial, check
@@ -54,7 +54,7 @@ def double_leading(trial: Trial) -> Trial:
     d = trial.x0.shape[-1]
     V = jnp.eye(d) + 1e-9 * jnp.diag(jnp.arange(d, dtype=float))
     Q, K = triples.positive_scores(d, jax.random.key(0))
-    return replace(trial, system=RescaledAttention(Q, K, V), x0=12 * trial.x0)
+    return replace(trial, system=RescaledAttention(Q=Q, K=K, V=V), x0=12 * trial.x0)
 
 
 def early(trial: Trial) -> Trial:
@@ -107,7 +107,7 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
     "T3.1": negated,
     "TC.5": with_system(lambda system: PureAttention(V=-1.0, beta=3.0)),
     "T4.1": double_leading,
-    "L-dual": with_system(lambda s: PureAttention(s.heads.Q, s.heads.K, s.heads.V)),
+    "L-dual": with_system(lambda s: PureAttention(Q=s.heads.Q, K=s.heads.K, V=s.heads.V)),
     "T5.1": with_system(lambda s: Deaf(s.heads.Q, s.heads.K, s.heads.V)),
     "C4.2": double_leading,
     "R4": negated,
@@ -121,7 +121,7 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
     "T6.1": early,
     "L6.4": negated,
     "T6.7": one_sided,
-    "T6.8": lambda trial: replace(trial, x0=initial.sphere(8, 8, seed=0)),
+    "T6.8": lambda trial: replace(trial, x0=initial.sphere(8, 8, key=0)),
     "T6.9": with_system(lambda system: SA(3.0)),
     "6.12": with_system(lambda system: SA(system.beta + 0.5)),
     "D.4": torn,
@@ -135,13 +135,13 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
 
 def first_trial(id: str) -> tuple[Check, Trial]:
     row = CHECKS[id]
-    return row, next(iter(row.trials(seed=0)))
+    return row, next(iter(row.trials(key=0)))
 
 
 class Pooled(Check):
     """A check that measures a batch as a whole."""
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         yield from ()
 
     def judge(self, trial: Trial) -> list[Draw]:
@@ -152,7 +152,7 @@ class Pooled(Check):
 class Single(FlowCheck):
     """A check that measures one start at a time."""
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         yield from ()
 
     def measure(self, system, ts, xs) -> list[Quantity]:
@@ -169,7 +169,7 @@ class Single(FlowCheck):
     ids=["one start", "each of a batch", "a batch as a whole"],
 )
 def test_a_run_that_stops_leaves_every_draw_unresolved(row, batch, about) -> None:
-    x0 = initial.sphere(4, 2, seed=0, batch=batch)
+    x0 = initial.sphere(4, 2, key=0, batch=batch)
     trial = Trial({"β": 1.0}, SA(1.0), x0, [0.0, 1e3], Adaptive(max_steps=2))
     draws = row.draws(trial)
     assert [draw.about for draw in draws] == about
@@ -187,7 +187,7 @@ def test_a_rate_that_cannot_be_fitted_is_unresolved() -> None:
 
 
 def test_rows_that_are_boolean_at_once_have_no_rate() -> None:
-    leaders, system = CHECKS["T2.1"], RescaledAttention(1.0, 1.0, 1.0)
+    leaders, system = CHECKS["T2.1"], RescaledAttention(Q=1.0, K=1.0, V=1.0)
     far = np.array([[-100.0], [0.0], [100.0]])
     assert "too few" in leaders.measure(system, np.arange(3.0), np.array([far] * 3))
     rows, *_ = leaders.measure(system, np.zeros(3), np.array([far / 1e3] * 3))
@@ -228,7 +228,7 @@ def test_a_conjecture_may_fail_but_not_its_runs() -> None:
 
 
 def test_a_run_that_does_not_solve_its_equation_fails() -> None:
-    x0 = initial.sphere(6, 3, seed=0, batch=(2,))
+    x0 = initial.sphere(6, 3, key=0, batch=(2,))
     ts = np.linspace(0.0, 2.0, 3)
     for system, solves in ((SA(2.0), True), (Hasty(2.0), False)):
         [quantity] = run(Trial({}, system, x0, ts)).equation
@@ -242,7 +242,7 @@ def test_every_check_has_a_twin() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("id", CHECKS)
 def test_it_holds(id: str) -> None:
-    outcome = check(id, seed=1)
+    outcome = check(id, key=1)
     assert outcome.verdict == "holds", str(outcome)
     assert outcome.counts["unresolved"] <= len(outcome.draws) / 10
 

@@ -6,7 +6,7 @@ import pytest
 
 from attnflow.theory import triples
 
-KEYS = [jax.random.key(seed) for seed in range(20)]
+KEYS = [jax.random.key(key) for key in range(20)]
 
 
 @pytest.mark.parametrize("d", [2, 5])

@@ -75,7 +75,7 @@ def test_order_rotation_and_length_do_not_matter(rng):
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
 def test_boundaries_are_not_in_an_open_hemisphere(d):
     assert in_hemisphere(np.eye(d))
-    assert in_hemisphere(af.initial.hemisphere(n=30, d=d, seed=0))
+    assert in_hemisphere(af.initial.hemisphere(n=30, d=d, key=0))
     assert not in_hemisphere(np.concatenate([np.eye(d), -np.eye(d)[:1]]))
     simplex = np.concatenate([np.eye(d), -np.ones((1, d))])
     assert not in_hemisphere(simplex)

@@ -13,14 +13,14 @@ H, K, D = 4, 2, 3
 eye = jnp.eye(D)
 
 
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).normal(size=shape)
+def normal(*shape, key=0):
+    return np.random.default_rng(key).normal(size=shape)
 
 
 @pytest.mark.parametrize("batch", [(), (5,), (2, 5)])
 def test_apply_multiplies_each_token(batch):
     x = normal(*batch, D)
-    W = normal(K, D, seed=1)
+    W = normal(K, D, key=1)
     assert apply(None, jnp.asarray(x)).shape == x.shape
     np.testing.assert_allclose(apply(jnp.array(-2.0), jnp.asarray(x)), -2 * x)
     np.testing.assert_allclose(
@@ -63,8 +63,8 @@ def test_floats_keep_their_precision():
 
 
 def test_breaks_are_the_periods_of_redrawn_weights():
-    jumps = Redrawn(lambda key: eye, every=0.5, seed=0)
-    assert Heads(Q=jumps, V=Redrawn(lambda key: eye, every=2, seed=1)).breaks.periods == (0.5, 2.0)
+    jumps = Redrawn(lambda key: eye, every=0.5, key=0)
+    assert Heads(Q=jumps, V=Redrawn(lambda key: eye, every=2, key=1)).breaks.periods == (0.5, 2.0)
     assert not Heads(Q=eye, V=lambda t: t * eye).breaks
 
 
@@ -80,7 +80,7 @@ def test_at_takes_the_same_weight_twice():
     W = jnp.asarray(normal(D, D))
     heads = Heads(Q=W, K=W, V=W).at(0.0, float)
     np.testing.assert_array_equal(heads.Q, heads.K)
-    turning = Redrawn(lambda key: jax.random.normal(key, (D, D)), every=1.0, seed=0)
+    turning = Redrawn(lambda key: jax.random.normal(key, (D, D)), every=1.0, key=0)
     heads = Heads(Q=turning, K=turning).at(2.5, float)
     np.testing.assert_array_equal(heads.Q, turning(2.0))
     np.testing.assert_array_equal(heads.K, turning(2.0))
@@ -104,15 +104,15 @@ def test_a_single_head_has_no_axis():
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1),
+    key=st.integers(0, 2**32 - 1),
     q=st.sampled_from([(), (K, D), (H, K, D)]),
     v=st.sampled_from([None, (), (D, D), (H, D, D)]),
 )
 @settings(deadline=None, max_examples=6, derandomize=True)
-def test_each_head_sees_its_own_matrices(seed, q, v):
-    x = jnp.asarray(normal(5, D, seed=seed))
-    Q, V = normal(*q, seed=seed), None if v is None else normal(*v, seed=seed + 1)
-    Kh = normal(H, *(q[-2:] or (D, D)), seed=seed + 2)
+def test_each_head_sees_its_own_matrices(key, q, v):
+    x = jnp.asarray(normal(5, D, key=key))
+    Q, V = normal(*q, key=key), None if v is None else normal(*v, key=key + 1)
+    Kh = normal(H, *(q[-2:] or (D, D)), key=key + 2)
 
     def f(head):
         return apply(head.V, apply(head.Q, x) @ apply(head.K, x).T @ x)

@@ -25,7 +25,7 @@ def test_a_jordan_block_is_kept_whole() -> None:
 
 
 def test_pairs_stay_together() -> None:
-    V = np.asarray(spectrum([0.5 + 2j, 0.5 - 2j, -1.0], symmetric=False, seed=0))
+    V = np.asarray(spectrum([0.5 + 2j, 0.5 - 2j, -1.0], symmetric=False, key=0))
     basis, coordinates = invariant_subspace(V, lambda value: value.real > 0)
     assert basis.shape == (3, 2)
     inside = coordinates @ V @ basis

@@ -5,7 +5,7 @@ from attnflow.attention.backends import BACKENDS
 from attnflow.attention.blocked import Blocked
 from attnflow.attention.dense import Dense
 from attnflow.attention.kinds import Kind, Rowwise, Softmax, Unnormalised
-from attnflow.attention.masks import Causal, Given, Mask, Window, as_mask
+from attnflow.attention.masks import Causal, ExplicitMask, Mask, Window, as_mask
 from attnflow.attention.sinkhorn import Sinkhorn
 from attnflow.attention.spectral import Spectral
 from attnflow.attention.task import Backend, Task
@@ -16,7 +16,7 @@ __all__ = [
     "Blocked",
     "Causal",
     "Dense",
-    "Given",
+    "ExplicitMask",
     "Kind",
     "Mask",
     "Rowwise",

@@ -29,6 +29,11 @@ class Kind(eqx.Module):
         None where weights are anything else.
         """
 
+    @property
+    @abc.abstractmethod
+    def mask_obstacle(self) -> str | None:
+        """Why there cannot be a mask, in a sentence; None where there can."""
+
     @abc.abstractmethod
     def as_rowwise(
         self,
@@ -45,6 +50,7 @@ class Rowwise(Kind):
     """Weights `A_ij = numerator_ij / denominator_i` from the row i of scores."""
 
     rowwise = True
+    mask_obstacle = None
 
     @property
     @abc.abstractmethod

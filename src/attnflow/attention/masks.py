@@ -55,7 +55,7 @@ class Window(Mask):
         return (j <= i[:, None]) & (j > i[:, None] - self.size)
 
 
-class Given(Mask):
+class ExplicitMask(Mask):
     """A mask that is given as a matrix of booleans."""
 
     allowed: Bool[Array, "n n"]
@@ -85,4 +85,4 @@ def as_mask(mask: Any) -> Mask | None:
     if not is_traced(allowed) and not bool(np.all(np.any(allowed, axis=1))):
         row = int(np.argmin(np.any(allowed, axis=1)))
         raise InputError(f"mask lets token {row} attend to nobody: row {row} has no True.")
-    return Given(allowed)
+    return ExplicitMask(allowed)

@@ -44,7 +44,7 @@ class Sinkhorn(Kind):
     damped ones, which lower F for certain. Sinkhorn's own sweeps would need e^{O(β)} iterations
     where clusters hardly see each other. Scores that resist are softened and sharpened back.
 
-    It ends when every column is right to `tolerance`, relative to its mass, or to rounding (16
+    It ends when every column is right to `tol`, relative to its mass, or to rounding (16
     units of it times the largest score: in float32 at least 2e-6). On the sphere 5 steps are
     usual, with random weights and β = 1000 about 50. What has not converged after `max_sweeps`
     steps is refused with `NotConverged`, and is NaN where it is traced and no error can be raised.
@@ -62,12 +62,17 @@ class Sinkhorn(Kind):
 
     rowwise = False
     exponentials_over = None
+    mask_obstacle = (
+        "mask must be None for doubly stochastic attention: under a causal mask the only matrix "
+        "whose rows and columns all sum to 1 is the identity, so no token would see another, and "
+        "under other masks there may be none. Use SA or PureAttention."
+    )
 
-    tolerance: float | int = eqx.field(static=True, default=1e-10)
+    tol: float | int = eqx.field(static=True, default=1e-10)
     max_sweeps: int = eqx.field(static=True, default=1000)
 
     def __check_init__(self) -> None:
-        require_positive(self.tolerance, "tolerance")
+        require_positive(self.tol, "tol")
         require_count(self.max_sweeps, "max_sweeps")
 
     def as_rowwise(
@@ -79,11 +84,12 @@ class Sinkhorn(Kind):
         mask: Mask | None,
     ) -> tuple[Float[Array, "n l"], Float[Array, "n l"], Float[Array, ""], Rowwise]:
         """A softmax with g as one more entry of the keys."""
-        refuse_mask(mask)
+        if mask is not None:
+            raise InputError(self.mask_obstacle)
         n = len(k)
         m = jnp.ones(n, k.dtype) if masses is None else masses
         scores = (beta * q) @ k.T
-        g = potentials(scores, m, self.tolerance, self.max_sweeps)
+        g = potentials(scores, m, self.tol, self.max_sweeps)
         self._require_found(g, scores)
         q = jnp.concatenate([beta * q, jnp.ones((n, 1), q.dtype)], axis=1)
         return q, jnp.concatenate([k, g[:, None]], axis=1), jnp.ones_like(beta), Softmax()
@@ -95,19 +101,9 @@ class Sinkhorn(Kind):
         if np.isfinite(largest):
             raise NotConverged(
                 f"beta: doubly stochastic weights for scores up to {largest:.3g} have columns that "
-                f"are not right to {self.tolerance:g} after {self.max_sweeps} sweeps: take a "
-                "smaller beta, or Sinkhorn(tolerance, max_sweeps) with more of either."
+                f"are not right to {self.tol:g} after {self.max_sweeps} sweeps: take a "
+                "smaller beta, or Sinkhorn(tol, max_sweeps) with more of either."
             )
-
-
-def refuse_mask(mask: Any) -> None:
-    """Refuse any mask, saying why."""
-    if mask is not None:
-        raise InputError(
-            "mask must be None for doubly stochastic attention: under a causal mask the only "
-            "matrix whose rows and columns all sum to 1 is the identity, so no token would see "
-            "another, and under other masks there may be none. Use SA or PureAttention."
-        )
 
 
 class _Iterate(NamedTuple):

@@ -1,4 +1,4 @@
-"""What takes part in a race: something that computes the velocity of a `Problem`."""
+"""What takes part in a race: something that computes the velocity of a `DriftProblem`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 
 Call = Callable[[], Any]
 """Computes the velocity once, waits until it is there, and returns it."""
@@ -29,10 +29,10 @@ class Contender(abc.ABC):
             return "not installed"
         return None
 
-    def plays(self, problem: Problem) -> Problem:
+    def plays(self, problem: DriftProblem) -> DriftProblem:
         """The problem that it is given in place of this one: itself, if it can be afforded."""
         return problem
 
     @abc.abstractmethod
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Do what is done once (convert the tokens, compile) and return the call to be timed."""

@@ -10,11 +10,21 @@ from jaxtyping import Float
 
 from attnflow.bench.contender import Call, Contender
 from attnflow.bench.memory import megabytes
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 from attnflow.bench.result import Curve, Entry, Outcome
 from attnflow.bench.row import Row, first_line
 from attnflow.bench.targets import Target
-from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, Turn, exponent, race, ratios, spread
+from attnflow.bench.timing import (
+    BRISK,
+    STEADY,
+    OnProgress,
+    Pace,
+    Turn,
+    exponent,
+    race,
+    ratios,
+    spread,
+)
 
 
 class Absent(Exception):
@@ -31,7 +41,7 @@ class Drift(Row):
 
     name: str
     what: str
-    problem: Problem
+    problem: DriftProblem
     contenders: tuple[Contender, ...]
     targets: tuple[Target, ...] = ()
     weighed: tuple[Contender, ...] = ()
@@ -44,18 +54,22 @@ class Drift(Row):
         problem = replace(self.problem, n=self.quick_n or self.problem.n)
         return replace(self, problem=problem, targets=(), weighed=(), sizes=(), pace=BRISK)
 
-    def measure(self, tell: Tell) -> Outcome:
+    def measure(self, on_progress: OnProgress) -> Outcome:
         """Race the contenders, check their answers, and weigh them."""
-        starters = [Starter(contender, self.problem, tell) for contender in self.contenders]
-        times = race({s.name: s.call for s in starters if s.call is not None}, self.pace, tell)
+        starters = [Starter(contender, self.problem, on_progress) for contender in self.contenders]
+        times = race(
+            {s.name: s.call for s in starters if s.call is not None}, self.pace, on_progress
+        )
         ours = times.get(starters[0].name)
         entries = [s.entry(times.get(s.name), ours) for s in starters]
         for i, contender in enumerate(self.contenders):
             if contender in self.weighed and starters[i].call is not None:
-                tell(f"{contender.name}: memory")
+                on_progress(f"{contender.name}: memory")
                 held = megabytes(contender, contender.plays(self.problem))
                 entries[i] = replace(entries[i], megabytes=held)
-        curves = [curve(self.contenders[0], self.problem, self.sizes, tell)] if self.sizes else []
+        curves = (
+            [curve(self.contenders[0], self.problem, self.sizes, on_progress)] if self.sizes else []
+        )
         return Outcome(self.name, self.title, entries, curves)
 
     @property
@@ -67,14 +81,14 @@ class Drift(Row):
 class Starter:
     """A contender at the start of a race: prepared, or with the reason why it is not."""
 
-    def __init__(self, contender: Contender, problem: Problem, tell: Tell):
+    def __init__(self, contender: Contender, problem: DriftProblem, on_progress: OnProgress):
         self.name = contender.name
         self.problem = contender.plays(problem)
         self.scale = (problem.n / self.problem.n) ** 2
         self.call: Call | None = None
         self.prepare: float | None = None
         self.note = "" if self.scale == 1 else f"at n = {self.problem.n:,}, × {self.scale:g}"
-        tell(f"{self.name}: preparing")
+        on_progress(f"{self.name}: preparing")
         self.tokens = self.problem.tokens()
         try:
             start = time.perf_counter()
@@ -99,7 +113,7 @@ class Starter:
 
 
 def prepared(
-    contender: Contender, problem: Problem, x: Float[np.ndarray, "replicates n d"]
+    contender: Contender, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]
 ) -> Call:
     """The contender's call; whatever keeps it from taking part becomes `Absent`."""
     reason = contender.missing()
@@ -117,7 +131,7 @@ class Growth(Row):
 
     name: str
     what: str
-    series: tuple[tuple[Contender, Problem, tuple[int, ...]], ...]
+    series: tuple[tuple[Contender, DriftProblem, tuple[int, ...]], ...]
     quick_sizes: tuple[int, ...]
     limit: float = 1.5
     pace: Pace = STEADY
@@ -133,11 +147,11 @@ class Growth(Row):
         series = tuple((c, p, self.quick_sizes) for c, p, _ in self.series)
         return replace(self, series=series, limit=0.2, pace=BRISK)
 
-    def measure(self, tell: Tell) -> Outcome:
+    def measure(self, on_progress: OnProgress) -> Outcome:
         """One curve after another."""
         entries, curves = [], []
         for contender, problem, sizes in self.series:
-            found = curve(contender, problem, sizes, tell, self.pace, self.limit)
+            found = curve(contender, problem, sizes, on_progress, self.pace, self.limit)
             curves += [found] if found.sizes else []
             if not found.sizes:
                 entries.append(Entry(contender.name, note=contender.missing() or "failed"))
@@ -146,9 +160,9 @@ class Growth(Row):
 
 def curve(
     contender: Contender,
-    problem: Problem,
+    problem: DriftProblem,
     sizes: tuple[int, ...],
-    tell: Tell,
+    on_progress: OnProgress,
     pace: Pace = STEADY,
     limit: float = float("inf"),
 ) -> Curve:
@@ -156,7 +170,7 @@ def curve(
     reached: list[int] = []
     seconds: list[float] = []
     for n in sizes:
-        tell(f"{contender.name}: n = {n:,}")
+        on_progress(f"{contender.name}: n = {n:,}")
         sized = replace(problem, n=n)
         try:
             turn = Turn(prepared(contender, sized, sized.tokens()), pace)

@@ -16,12 +16,12 @@ from pathlib import Path
 from attnflow.bench.contender import Call, Contender
 from attnflow.bench.ours import OURS
 from attnflow.bench.peers import PEERS
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
-def megabytes(contender: Contender, problem: Problem) -> float | None:
+def megabytes(contender: Contender, problem: DriftProblem) -> float | None:
     """The peak memory of a contender in a fresh process, beyond its tokens; None if it failed."""
     if not STATUS.exists():
         return None
@@ -48,7 +48,7 @@ def _resident(field: str) -> int:
 def main(name: str, problem: str) -> None:
     """Measure one contender in this process."""
     [contender] = [c for c in (*OURS, *PEERS) if c.name == name]
-    task = Problem(**json.loads(problem))
+    task = DriftProblem(**json.loads(problem))
     print(peak(contender.ready(task, task.tokens())))
 
 

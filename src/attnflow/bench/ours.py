@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.bench.contender import Call, Contender
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 from attnflow.systems import SA
 
 
@@ -21,7 +21,7 @@ class Attnflow(Contender):
         self.name = name
         self.backend = backend
 
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Compile for these shapes."""
         system = SA(problem.beta, backend=self.backend)
 
@@ -44,11 +44,11 @@ class Scaled(Contender):
         self.contender = contender
         self.limit = limit
 
-    def plays(self, problem: Problem) -> Problem:
+    def plays(self, problem: DriftProblem) -> DriftProblem:
         """The same problem with at most `limit` tokens."""
         return replace(problem, n=min(problem.n, self.limit))
 
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """As the contender itself."""
         return self.contender.ready(problem, x)
 

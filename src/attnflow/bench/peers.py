@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.bench.contender import Call, Contender
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 from attnflow.checks import available_cores
 from attnflow.errors import InputError
 
@@ -34,7 +34,7 @@ class Numpy(Contender):
 
     name = "NumPy"
 
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Nothing to prepare."""
 
         def call() -> np.ndarray:
@@ -50,7 +50,7 @@ class JaxDense(Contender):
 
     name = "JAX dense"
 
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Compile for these shapes."""
 
         def velocity(x: Array) -> Array:
@@ -67,7 +67,7 @@ class Torch(Contender):
 
     package = "torch"
 
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Move the tokens to PyTorch and give it all cores."""
         import torch
 
@@ -130,14 +130,14 @@ class KeOps(Contender):
             return "no C++ compiler"
         return super().missing()
 
-    def ready(self, problem: Problem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Let it compile its formula, on a few tokens."""
         if len(x) > 1:
             raise InputError("KeOps takes part with a single system only.")
         self._call(problem, x[0, :16])()
         return self._call(problem, x[0])
 
-    def _call(self, problem: Problem, x: Float[np.ndarray, "n d"]) -> Call:
+    def _call(self, problem: DriftProblem, x: Float[np.ndarray, "n d"]) -> Call:
         LazyTensor = _lazy_tensor()
         values = np.concatenate([x, np.ones((len(x), 1), x.dtype)], axis=1)
 

@@ -15,13 +15,13 @@ SAMPLE = 64
 
 
 @dataclass(frozen=True)
-class Problem:
+class DriftProblem:
     """The velocity `P⊥(Σ_j softmax(β <x_i, x_j>)_j x_j)` of n tokens on S^{d−1}.
 
     With `replicates` it is asked for that many independent systems at once. Tokens are drawn
     around three centres, so that velocities are of order 1 and a wrong answer cannot hide.
 
-    >>> Problem(n=16, d=3, beta=4.0, dtype="float32").tokens().shape
+    >>> DriftProblem(n=16, d=3, beta=4.0, dtype="float32").tokens().shape
     (1, 16, 3)
     """
 
@@ -34,7 +34,7 @@ class Problem:
     def tokens(self) -> Float[np.ndarray, "replicates n d"]:
         """The tokens, the same at every call."""
         x = initial.clustered(
-            self.n, self.d, spread=0.7, seed=0, batch=self.replicates, dtype=self.dtype
+            self.n, self.d, spread=0.7, key=0, batch=self.replicates, dtype=self.dtype
         )
         return np.array(x)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from attnflow.bench.machine import Machine
 from attnflow.errors import InputError
-from attnflow.files import write_whole
+from attnflow.files import atomic_write_text
 from attnflow.records import read_json, read_record
 
 FORMAT = "attnflow bench 1"
@@ -122,7 +122,7 @@ class Results:
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        write_whole(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+        atomic_write_text(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Results:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from attnflow.bench.machine import Neighbours, wait_for_quiet
 from attnflow.bench.result import DISTURBING, Entry, Outcome
 from attnflow.bench.targets import Target
-from attnflow.bench.timing import Tell
+from attnflow.bench.timing import OnProgress
 
 
 class Row(abc.ABC):
@@ -23,21 +23,21 @@ class Row(abc.ABC):
         """What is measured, with its sizes."""
 
     @abc.abstractmethod
-    def measure(self, tell: Tell) -> Outcome:
+    def measure(self, on_progress: OnProgress) -> Outcome:
         """Measure it, telling what is being done."""
 
     @abc.abstractmethod
     def quick(self) -> Row:
         """The same at a size that takes seconds, without targets."""
 
-    def run(self, tell: Tell) -> Outcome:
+    def run(self, on_progress: OnProgress) -> Outcome:
         """Measure it, judge its targets, and note what other programs did meanwhile.
 
         A row that fails says so and loses nothing of the others.
         """
         neighbours = Neighbours()
         try:
-            outcome = self.measure(tell)
+            outcome = self.measure(on_progress)
         except Exception as error:
             note = f"failed: {first_line(error)}"
             outcome = Outcome(self.name, self.title, [Entry("attnflow", note=note)])
@@ -45,16 +45,16 @@ class Row(abc.ABC):
         return replace(outcome, verdicts=verdicts, others=neighbours.cores())
 
 
-def undisturbed(row: Row, attempts: int, tell: Tell) -> Outcome:
+def undisturbed(row: Row, attempts: int, on_progress: OnProgress) -> Outcome:
     """The outcome of a row, measured again while other programs disturb it, `attempts` times.
 
     With more than one attempt, each waits for a quiet moment first.
     """
     for k in range(attempts):
         if attempts > 1:
-            tell(f"attempt {k + 1}: waiting for other programs")
+            on_progress(f"attempt {k + 1}: waiting for other programs")
             wait_for_quiet(DISTURBING)
-        outcome = row.run(tell)
+        outcome = row.run(on_progress)
         if not outcome.disturbed:
             break
     return outcome

@@ -5,14 +5,14 @@ from __future__ import annotations
 from attnflow.bench.drift import Drift, Growth
 from attnflow.bench.ours import ATTNFLOW, BLOCKED, DENSE, SPECTRAL, Scaled
 from attnflow.bench.peers import JAX_DENSE, KEOPS, MATMUL, NUMPY, SDPA
-from attnflow.bench.problem import Problem
+from attnflow.bench.problem import DriftProblem
 from attnflow.bench.row import Row
 from attnflow.bench.runs import FULL, ColdStart, Metastable, PhaseDiagram
 from attnflow.bench.targets import Accurate, Compiles, Faster, Grows, Needs, Takes
 from attnflow.errors import unknown
 
-SPHERE = Problem(n=0, d=3, beta=4.0, dtype="float64")
-CIRCLE = Problem(n=0, d=2, beta=9.0, dtype="float64")
+SPHERE = DriftProblem(n=0, d=3, beta=4.0, dtype="float64")
+CIRCLE = DriftProblem(n=0, d=2, beta=9.0, dtype="float64")
 
 
 def powers(first: int, last: int) -> tuple[int, ...]:
@@ -25,7 +25,7 @@ def wide(d: int, dtype: str) -> Drift:
     return Drift(
         name=f"d{d}-{dtype}",
         what="drift",
-        problem=Problem(n=4096, d=d, beta=4.0, dtype=dtype),
+        problem=DriftProblem(n=4096, d=d, beta=4.0, dtype=dtype),
         contenders=(ATTNFLOW, SDPA, MATMUL, JAX_DENSE),
         targets=(Faster(1.0, SDPA.name),),
         quick_n=1024,
@@ -36,7 +36,7 @@ ROWS: tuple[Row, ...] = (
     Drift(
         name="d3",
         what="drift",
-        problem=Problem(n=16_384, d=3, beta=4.0, dtype="float32"),
+        problem=DriftProblem(n=16_384, d=3, beta=4.0, dtype="float32"),
         contenders=(BLOCKED, SPECTRAL, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
         # six blocks of 256 × n scores; all n² would be 1,074 MB
         targets=(Faster(2.5, SDPA.name), Faster(10.0, KEOPS.name), Needs(100.0, BLOCKED.name)),
@@ -50,7 +50,7 @@ ROWS: tuple[Row, ...] = (
     Drift(
         name="circle",
         what="drift on the circle",
-        problem=Problem(n=1_000_000, d=2, beta=9.0, dtype="float64"),
+        problem=DriftProblem(n=1_000_000, d=2, beta=9.0, dtype="float64"),
         contenders=(SPECTRAL, Scaled(BLOCKED, limit=100_000)),
         targets=(Faster(1000.0, BLOCKED.name), Accurate(1e-12), Grows(1.1)),
         weighed=(SPECTRAL,),
@@ -60,7 +60,7 @@ ROWS: tuple[Row, ...] = (
     Drift(
         name="sphere",
         what="drift on S²",
-        problem=Problem(n=100_000, d=3, beta=4.0, dtype="float64"),
+        problem=DriftProblem(n=100_000, d=3, beta=4.0, dtype="float64"),
         contenders=(SPECTRAL, BLOCKED),
         targets=(
             Faster(40.0, BLOCKED.name),
@@ -74,7 +74,7 @@ ROWS: tuple[Row, ...] = (
     Drift(
         name="ensemble",
         what="ensemble",
-        problem=Problem(n=32, d=2, beta=4.0, dtype="float32", replicates=512),
+        problem=DriftProblem(n=32, d=2, beta=4.0, dtype="float32", replicates=512),
         contenders=(ATTNFLOW, MATMUL, SDPA, JAX_DENSE, NUMPY),
         targets=(Faster(1.8, MATMUL.name),),
     ),

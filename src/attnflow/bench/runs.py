@@ -20,8 +20,8 @@ from attnflow import initial, observe
 from attnflow.bench.result import Entry, Outcome
 from attnflow.bench.row import Row
 from attnflow.bench.targets import Target
-from attnflow.bench.timing import BRISK, STEADY, Pace, Tell, clocked, race, ratios, spread
-from attnflow.simulate import Coarsening, Fixed, simulate, solve
+from attnflow.bench.timing import BRISK, STEADY, OnProgress, Pace, clocked, race, ratios, spread
+from attnflow.simulation import Coarsening, Fixed, simulate, solve
 from attnflow.systems import SA
 
 Starts = Float[Array, "replicates n d"]
@@ -49,12 +49,12 @@ class PhaseDiagram(Row):
         """A single β and few starts."""
         return replace(self, betas=self.betas[:1], replicates=4, targets=(), pace=BRISK)
 
-    def measure(self, tell: Tell) -> Outcome:
+    def measure(self, on_progress: OnProgress) -> Outcome:
         """Race the two, then compare them on the same starts."""
         full = self._starts()
         reduced = self._starts(reduced=True)
         in_full = whole_space()
-        tell("compiling")
+        on_progress("compiling")
         spanned(SA(self.betas[0]), reduced)
         in_full(SA(self.betas[0]), full)
         diagram = np.empty(0)
@@ -66,8 +66,8 @@ class PhaseDiagram(Row):
             nonlocal diagram
             diagram = self._diagram(in_full, full)
 
-        times = race({REDUCED: draw_reduced, FULL: draw_full}, self.pace, tell)
-        tell("comparing the diagrams of the same starts")
+        times = race({REDUCED: draw_reduced, FULL: draw_full}, self.pace, on_progress)
+        on_progress("comparing the diagrams of the same starts")
         error = float(np.max(np.abs(self._diagram(spanned, full) - diagram)))
         ours, theirs = times[REDUCED], times[FULL]
         entries = [
@@ -78,7 +78,7 @@ class PhaseDiagram(Row):
 
     def _starts(self, **options: Any) -> Starts:
         return initial.sphere(
-            self.n, self.d, seed=0, batch=self.replicates, dtype="float32", **options
+            self.n, self.d, key=0, batch=self.replicates, dtype="float32", **options
         )
 
     def _diagram(self, run: Callable[[SA, Starts], Any], x0: Starts) -> np.ndarray:
@@ -136,13 +136,13 @@ class Metastable(Row):
         """A single start."""
         return replace(self, starts=1, targets=())
 
-    def measure(self, tell: Tell) -> Outcome:
+    def measure(self, on_progress: OnProgress) -> Outcome:
         """Every start twice or more, the first time uncounted."""
         seconds, last_merges = [], []
-        for seed in range(self.starts):
-            tell(f"start {seed + 1} of {self.starts}")
+        for key in range(self.starts):
+            on_progress(f"start {key + 1} of {self.starts}")
             times = np.concatenate([[0.0], np.geomspace(1.0, self.stop, 57)])
-            x0 = initial.sphere(self.n, 2, seed=seed)
+            x0 = initial.sphere(self.n, 2, key=key)
 
             def run(x0: Any = x0, times: Any = times) -> Any:
                 trajectory = simulate(SA(self.beta), x0, times, method=Coarsening(eps=1e-6))
@@ -184,11 +184,11 @@ class ColdStart(Row):
         """Once."""
         return replace(self, starts=1, targets=())
 
-    def measure(self, tell: Tell) -> Outcome:
+    def measure(self, on_progress: OnProgress) -> Outcome:
         """From the command to the picture."""
         seconds = []
         for k in range(self.starts):
-            tell(f"start {k + 1} of {self.starts}")
+            on_progress(f"start {k + 1} of {self.starts}")
             seconds.append(first_picture())
         return Outcome(self.name, self.title, [Entry("attnflow", spread(seconds))])
 

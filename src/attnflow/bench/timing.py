@@ -12,7 +12,7 @@ import numpy as np
 from attnflow.bench.contender import Call
 from attnflow.bench.result import Spread
 
-Tell = Callable[[str], None]
+OnProgress = Callable[[str], None]
 """Where to say what is being measured."""
 
 
@@ -35,7 +35,7 @@ BRISK = Pace(rounds=3, turn=0.1, patience=1.0)
 
 
 def race(
-    calls: Mapping[str, Call], pace: Pace = STEADY, tell: Tell = lambda _: None
+    calls: Mapping[str, Call], pace: Pace = STEADY, on_progress: OnProgress = lambda _: None
 ) -> dict[str, list[float]]:
     """Seconds of one call of each contender in each round.
 
@@ -46,13 +46,13 @@ def race(
     """
     turns = {}
     for name, call in calls.items():
-        tell(f"{name}: warming up")
+        on_progress(f"{name}: warming up")
         turns[name] = Turn(call, pace)
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for k in range(pace.rounds):
         for name in list(calls) if k % 2 == 0 else reversed(list(calls)):
             if k < turns[name].rounds:
-                tell(f"{name}: round {k + 1} of {turns[name].rounds}")
+                on_progress(f"{name}: round {k + 1} of {turns[name].rounds}")
                 seconds[name].append(turns[name].take())
     return seconds
 

@@ -88,10 +88,10 @@ def _measured(rows: list[Row], attempts: int) -> Iterator[Outcome]:
         heading = f"[bold]{row.name}[/] ({k} of {len(rows)})"
         with console.status(heading) as status:
 
-            def tell(text: str, heading: str = heading, status: Status = status) -> None:
+            def on_progress(text: str, heading: str = heading, status: Status = status) -> None:
                 status.update(f"{heading} · {text}")
 
-            outcome = undisturbed(row, attempts, tell)
+            outcome = undisturbed(row, attempts, on_progress)
         yield outcome
 
 

@@ -31,7 +31,7 @@ def check(
     ids: Annotated[
         list[str] | None, typer.Argument(help="Theorems to check, such as T3.1; all without it.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Other seeds draw other starts and weights.")] = 0,
+    key: Annotated[int, typer.Option(help="Other keys draw other starts and weights.")] = 0,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also show every draw that does not hold.")
     ] = False,
@@ -50,13 +50,13 @@ def check(
     Exits with 1 if a proven statement does not hold, or a run does not solve its equation. A
     conjecture may be contradicted: that is told, and no failure.
 
-    Example: `attnflow check T3.1 T4.1 --seed 7 --json checks.json`
+    Example: `attnflow check T3.1 T4.1 --key 7 --json checks.json`
     """
     with Guard():
         if show_list:
             _list_checks()
         else:
-            _check(ids or [], seed, verbose, json_file)
+            _check(ids or [], key, verbose, json_file)
 
 
 def _list_checks() -> None:
@@ -69,8 +69,8 @@ def _list_checks() -> None:
     console.print(table)
 
 
-def _check(ids: list[str], seed: int, verbose: bool, json_file: Path | None) -> None:
-    from attnflow.files import write_whole
+def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> None:
+    from attnflow.files import atomic_write_text
     from attnflow.theory.checks import CHECKS, find
 
     check_output(json_file)
@@ -79,7 +79,7 @@ def _check(ids: list[str], seed: int, verbose: bool, json_file: Path | None) -> 
     outcomes: list[Outcome] = []
     stopped = False
     try:
-        for outcome in _outcomes(rows, seed):
+        for outcome in _outcomes(rows, key):
             outcomes.append(outcome)
             _show(outcome, verbose)
     except KeyboardInterrupt:
@@ -87,13 +87,13 @@ def _check(ids: list[str], seed: int, verbose: bool, json_file: Path | None) -> 
         console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} checks.")
     if json_file is not None:
         records = [outcome.to_json() for outcome in outcomes]
-        write_whole(json_file, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        atomic_write_text(json_file, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
         console.print(f"wrote {bold(json_file)}", soft_wrap=True)
     failed = _tell_failed(outcomes)
     raise typer.Exit(stop_code() if stopped else int(failed))
 
 
-def _outcomes(rows: list[Check], seed: int) -> Iterator[Outcome]:
+def _outcomes(rows: list[Check], key: int) -> Iterator[Outcome]:
     """The outcomes, one after another, behind a bar."""
     from attnflow.theory.checks import check
 
@@ -109,7 +109,7 @@ def _outcomes(rows: list[Check], seed: int) -> Iterator[Outcome]:
         task = bar.add_task("", total=len(rows))
         for row in rows:
             bar.update(task, description=row.id)
-            yield check(row.id, seed=seed)
+            yield check(row.id, key=key)
             bar.advance(task)
 
 

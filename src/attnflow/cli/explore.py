@@ -40,9 +40,9 @@ def explore(
 
 def _explore(folder: Path, host: str, port: int | None, open_page: bool) -> None:
     from attnflow.errors import InputError
-    from attnflow.extras import needed
+    from attnflow.extras import import_optional
 
-    needed("dash", "explore", "the page needs Dash")
+    import_optional("dash", "explore", "the page needs Dash")
     from werkzeug.serving import make_server
 
     from attnflow.explore import create_app

@@ -68,7 +68,7 @@ def _figures(
     from attnflow.errors import InputError, unknown
     from attnflow.figures import RECIPES, SIZES, find, gallery
     from attnflow.figures.gallery import INDEX
-    from attnflow.files import write_whole
+    from attnflow.files import atomic_write_text
 
     check_output(json_file)
     check_place(out / INDEX if out.is_dir() else out)
@@ -82,7 +82,7 @@ def _figures(
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(chosen))
 
-        def tell(name: str, outcome: Written | BaseException) -> None:
+        def on_progress(name: str, outcome: Written | BaseException) -> None:
             nonlocal failed
             bar.advance(task)
             failed |= _tell(name, outcome)
@@ -90,12 +90,12 @@ def _figures(
                 done.append(outcome)
 
         try:
-            gallery(chosen, _sized(size), out, workers=workers, film=film, tell=tell)
+            gallery(chosen, _sized(size), out, workers=workers, film=film, on_progress=on_progress)
         except KeyboardInterrupt:
             stopped = True
             console.print(f"[bold red]stopped[/] after {len(done)} of {len(chosen)} figures.")
     if json_file is not None:
-        write_whole(json_file, json.dumps([asdict(one) for one in done], indent=1) + "\n")
+        atomic_write_text(json_file, json.dumps([asdict(one) for one in done], indent=1) + "\n")
     console.print(f"{len(done)} figures in {bold(out)}: {bold(out / INDEX)}", soft_wrap=True)
     raise typer.Exit(stop_code() if stopped else int(failed))
 

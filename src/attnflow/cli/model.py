@@ -13,7 +13,7 @@ from rich.table import Table
 from attnflow.cli.shared import Guard, bold, check_output, console, keep_compiled_code
 
 if TYPE_CHECKING:
-    from attnflow.models.surveyed import Survey
+    from attnflow.models.survey_types import Survey
 
 LARGEST = 2**20
 """A text has at most so many bytes."""
@@ -78,7 +78,7 @@ def _model(
     out: Path,
     json_file: Path | None,
 ) -> None:
-    from attnflow.files import write_whole
+    from attnflow.files import atomic_write_text
     from attnflow.model_report import html_report, to_json
     from attnflow.models import load
     from attnflow.models.survey import survey
@@ -87,11 +87,11 @@ def _model(
     bar = sys.stderr.isatty()
     found = survey(loaded, texts, depth=depth, beta=beta, delta=delta, progress=bar)
     _tell(found)
-    write_whole(out, html_report(found))
+    atomic_write_text(out, html_report(found))
     written = [out]
     if json_file is not None:
         numbers = json.dumps(to_json(found), indent=1, ensure_ascii=False, allow_nan=False)
-        write_whole(json_file, numbers + "\n")
+        atomic_write_text(json_file, numbers + "\n")
         written.append(json_file)
     for path in written:
         console.print(f"wrote {bold(path)}", soft_wrap=True)

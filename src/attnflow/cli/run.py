@@ -56,8 +56,8 @@ def _run(
     spec: Path | None, out: Path, gif: Path | None, store: Path | None, json_file: Path | None
 ) -> None:
     from attnflow.errors import IncompleteRun, Interrupted
-    from attnflow.simulate import simulate
-    from attnflow.simulate.trajectory import require_replaceable
+    from attnflow.simulation import simulate
+    from attnflow.simulation.trajectory import require_replaceable
     from attnflow.spec import default_spec, read_spec
 
     for path, suffixes in ((out, {".png", ".pdf", ".svg"}), (gif, {".gif"})):
@@ -96,7 +96,7 @@ def _tell(
     json_file: Path | None,
 ) -> None:
     """Print the report and write the files that were asked for."""
-    from attnflow.files import write_whole
+    from attnflow.files import atomic_write_text
     from attnflow.plot import animate, overview
     from attnflow.report import summarise
 
@@ -106,7 +106,7 @@ def _tell(
     if store is not None:
         written.append(trajectory.save(store))
     if json_file is not None:
-        write_whole(json_file, json.dumps(report.to_json(), indent=1) + "\n")
+        atomic_write_text(json_file, json.dumps(report.to_json(), indent=1) + "\n")
         written.append(json_file)
     overview(trajectory, report, title=title, path=out)
     written.append(out)

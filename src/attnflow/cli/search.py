@@ -36,7 +36,7 @@ def search(
     budget: Annotated[
         str, typer.Option(help="How long to look: a number of runs, or seconds such as 30s.")
     ] = "100",
-    seed: Annotated[int, typer.Option(help="Other seeds draw other candidates.")] = 0,
+    key: Annotated[int, typer.Option(help="Other keys draw other candidates.")] = 0,
     out: Annotated[
         Path, typer.Option(help="Folder of the record and of a spec for every hit.")
     ] = Path("attnflow-search"),
@@ -60,7 +60,7 @@ def search(
         if show_list or id is None:
             _list_questions()
         else:
-            _search(id, budget, seed, out, fresh, json_file)
+            _search(id, budget, key, out, fresh, json_file)
 
 
 def _list_questions() -> None:
@@ -92,30 +92,28 @@ def parse_budget(text: str) -> dict[str, int | float]:
     return {"seconds": float(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]}
 
 
-def _search(
-    id: str, budget: str, seed: int, out: Path, fresh: bool, json_file: Path | None
-) -> None:
+def _search(id: str, budget: str, key: int, out: Path, fresh: bool, json_file: Path | None) -> None:
     from attnflow.errors import InputError
-    from attnflow.files import only_one
+    from attnflow.files import file_lock
     from attnflow.randomness import as_key
     from attnflow.theory.search import find
 
     question = find(id)
     limit = parse_budget(budget)
-    as_key(seed, None)
+    as_key(key)
     check_output(json_file)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: give a folder for the record and the specs.")
     out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{question.id}-{seed}.json"
-    with only_one(path.with_name(f".{path.stem}.lock"), f"{path}: another search is writing it"):
-        stopped = _go_on(question, seed, limit, path, fresh, json_file)
+    path = out / f"{question.id}-{key}.json"
+    with file_lock(path.with_name(f".{path.stem}.lock"), f"{path}: another search is writing it"):
+        stopped = _go_on(question, key, limit, path, fresh, json_file)
     raise typer.Exit(stop_code() if stopped else 0)
 
 
 def _go_on(
     question: Question,
-    seed: int,
+    key: int,
     limit: dict[str, int | float],
     path: Path,
     fresh: bool,
@@ -124,7 +122,7 @@ def _go_on(
     """Search, from where the record ends; whether it was stopped."""
     from attnflow.theory.search import Record, search
 
-    record = Record(question.id, seed)
+    record = Record(question.id, key)
     if path.exists() and not fresh:
         record = Record.load(path)
         console.print(f"continuing after {record.runs} runs of {bold(path)}", soft_wrap=True)
@@ -135,7 +133,7 @@ def _go_on(
     with console.status("") as status:
         keep = _Keeper(question, path, lambda text: status.update(text))
         try:
-            search(question.id, seed=seed, record=record, tell=keep, **limit)  # type: ignore[arg-type]
+            search(question.id, key=key, record=record, on_candidate=keep, **limit)  # type: ignore[arg-type]
         except KeyboardInterrupt:
             stopped = True
     for file in (path, json_file):
@@ -155,10 +153,10 @@ class _Keeper:
         self.saved = time.monotonic()
 
     def __call__(self, record: Record, finding: Finding, trial: Trial) -> None:
-        from attnflow.files import write_whole
+        from attnflow.files import atomic_write_text
 
         if finding.hit:
-            write_whole(spec_path(self.path, record.runs - 1), self._spec(finding, trial))
+            atomic_write_text(spec_path(self.path, record.runs - 1), self._spec(finding, trial))
         if finding.hit or time.monotonic() - self.saved > 5:
             record.save(self.path)
             self.saved = time.monotonic()

@@ -118,7 +118,7 @@ def _sweep(
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task("", total=None, rate=0.0, visible=False)
 
-        def tell(tally: Tally) -> None:
+        def on_progress(tally: Tally) -> None:
             rate = tally.done / max(time.monotonic() - tally.begun, 1e-3)
             done = tally.before + tally.done
             bar.update(task, completed=done, total=tally.cells, rate=rate, visible=True)
@@ -131,19 +131,19 @@ def _sweep(
         stopping: list[int] = []
         options = {"workers": workers, "scheduler": scheduler, "patience": patience}
         try:
-            sweep.run(described, store, tell=tell, **options)  # type: ignore[arg-type]
+            sweep.run(described, store, on_progress=on_progress, **options)  # type: ignore[arg-type]
         except KeyboardInterrupt:
             return True
     return False
 
 
 def _plan(spec: Path, json_file: Path | None) -> None:
-    from attnflow.files import write_whole
+    from attnflow.files import atomic_write_text
     from attnflow.sweep import plan
 
     found = plan(spec)
     if json_file is not None:
-        write_whole(json_file, json.dumps(asdict(found), indent=2) + "\n")
+        atomic_write_text(json_file, json.dumps(asdict(found), indent=2) + "\n")
     console.print(
         f"{found.cells:,} cells, {found.runs:,} runs in {found.tasks:,} tasks; "
         f"{found.compilations:,} to compile; at most {_amount(found.bytes)} in the store.",
@@ -153,12 +153,12 @@ def _plan(spec: Path, json_file: Path | None) -> None:
 
 def _tell(store: Path, json_file: Path | None) -> Status:
     from attnflow import sweep
-    from attnflow.files import write_whole
+    from attnflow.files import atomic_write_text
     from attnflow.theory.checks.base import described
 
     found = sweep.status(store)
     if json_file is not None:
-        write_whole(json_file, json.dumps(asdict(found), indent=2) + "\n")
+        atomic_write_text(json_file, json.dumps(asdict(found), indent=2) + "\n")
     said = [f"{found.done} of {found.cells} cells, each of {found.realisations} runs"]
     if found.running:
         said.append("running")

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 from attnflow.stores import write_dataset
 
 

@@ -37,7 +37,7 @@ SAVED = {
 FIELDS: dict[str, Field] = {
     "system": choice(PRESETS),
     "number": number(-1e4, 1e4, wait=0.1),
-    "seed": number(0, 2**31 - 1, 1),
+    "key": number(0, 2**31 - 1, 1),
     "n": number(1, limits.TOKENS, 1),
     "d": number(1, limits.DIMENSIONS, 1),
     "until": number(0, limits.TIME),
@@ -100,7 +100,7 @@ def _begin(values: list[Any]) -> Begun:
     form = Form.read(dict(zip(FIELDS, values, strict=True)))
     spec = form.build()
     spec.build()
-    return Begun(form, lambda tell: run_flow(spec, tell), limits.SECONDS)
+    return Begun(form, lambda on_progress: run_flow(spec, on_progress), limits.SECONDS)
 
 
 def _python(form: Form, _: Frames) -> str:

@@ -41,7 +41,7 @@ class Form(Address):
 
     labels: ClassVar[Mapping[str, str]] = {
         "system": "System",
-        "seed": "Seed",
+        "key": "Key",
         "n": "Tokens n",
         "d": "Dimension d",
         "until": "Until t",
@@ -68,7 +68,7 @@ class Form(Address):
     method: Literal[METHODS] = "adaptive"  # type: ignore[valid-type]
     until: Annotated[float, Field(gt=0, le=limits.TIME)] = 12.0
     noise: Annotated[float, Field(ge=0, le=limits.NOISE)] = 0.0
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    key: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
     def check(self) -> None:
         """Refuse systems that are not known, and sizes that are too large."""
@@ -124,7 +124,7 @@ class Form(Address):
         """The same run as a spec."""
         parts: dict[str, Any] = {
             "title": f"{self.system} in the explorer",
-            "seed": self.seed,
+            "key": self.key,
             "system": self._system(),
             "start": self._start(),
             "times": self._times(),
@@ -156,7 +156,7 @@ class Form(Address):
         fields: dict[str, Any] = {"name": self.system}
         if row.number is not None:
             fields[row.number] = self.number
-        fields |= row.extra(self.width)
+        fields |= row.arguments(self.width)
         if takes_matrices(self.system):
             for name, label, family, typed in (
                 ("K", "QᵀK", self.scores, self.scores_typed),
@@ -181,8 +181,8 @@ class Form(Address):
 
     def _start(self) -> dict[str, Any]:
         if self.start == "ellipsoid":
-            D = np.asarray(PRESETS["EllipsoidAttention"].extra(self.d)["D"])
-            tokens = np.asarray(initial.sphere(self.n, self.d, seed=self.seed)) * D
+            D = np.asarray(PRESETS["EllipsoidAttention"].arguments(self.d)["D"])
+            tokens = np.asarray(initial.sphere(self.n, self.d, key=self.key)) * D
             return {"tokens": tokens.tolist()}
         fields: dict[str, Any] = {"name": self.start, "n": self.n}
         if self.start not in FLAT:

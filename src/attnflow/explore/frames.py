@@ -14,10 +14,10 @@ from jaxtyping import Array, Float, Int, UInt8
 
 from attnflow import observe
 from attnflow.errors import IncompleteRun, InputError
-from attnflow.explore.jobs import Tell
+from attnflow.explore.jobs import OnProgress
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report, summarise
-from attnflow.simulate import Trajectory, simulate
+from attnflow.simulation import Trajectory, simulate
 from attnflow.spaces import Circle, Sphere
 from attnflow.spec import RunSpec
 from attnflow.systems import Noisy, RescaledAttention
@@ -64,16 +64,18 @@ class Frames:
     ended: str = ""
 
 
-def run_flow(spec: RunSpec, tell: Tell) -> Frames:
+def run_flow(spec: RunSpec, on_progress: OnProgress) -> Frames:
     """Run a spec and look at it, as far as it comes."""
     run = spec.build()
     try:
-        whole = simulate(run.system, run.x0, run.ts, method=run.method, key=run.key, progress=tell)
+        whole = simulate(
+            run.system, run.x0, run.ts, method=run.method, key=run.key, progress=on_progress
+        )
     except IncompleteRun as error:
         if len(error.trajectory.ts) < 2:
             raise InputError(_ended(error)) from None
-        return replace(look_at(error.trajectory, tell), ended=_ended(error))
-    return look_at(whole, tell)
+        return replace(look_at(error.trajectory, on_progress), ended=_ended(error))
+    return look_at(whole, on_progress)
 
 
 def _ended(error: IncompleteRun) -> str:
@@ -82,11 +84,11 @@ def _ended(error: IncompleteRun) -> str:
     return f"{why}. Choose the method fixed or coarsening, or an earlier t."
 
 
-def look_at(trajectory: Trajectory, tell: Tell) -> Frames:
-    """The frames of a single run. `tell` is asked between the steps whether they are wanted."""
+def look_at(trajectory: Trajectory, on_progress: OnProgress) -> Frames:
+    """The frames of a single run. `on_progress` may stop the work between the steps."""
     whole, trajectory = trajectory, trajectory.with_digits
     report = summarise(trajectory)
-    tell(1.0)
+    on_progress(1.0)
     xs = np.asarray(trajectory.positions, float)
     space = getattr(trajectory.system, "space", None)
     round_ = isinstance(space, (Sphere, Circle))
@@ -94,11 +96,11 @@ def look_at(trajectory: Trajectory, tell: Tell) -> Frames:
     seen = xs if stage.d == 3 else np.array([stage.view(x)[0] for x in xs])
     labels = observe.clusters(xs[-1], report.tolerance).labels
     rows = _chosen(labels)
-    tell(1.0)
+    on_progress(1.0)
     attention, top = _attention(trajectory, rows)
-    tell(1.0)
+    on_progress(1.0)
     overlaps = np.asarray(_overlaps(xs)) if round_ and xs.shape[1] > 1 else None
-    tell(1.0)
+    on_progress(1.0)
     limit = _limit(whole)
     return Frames(trajectory, report, stage, seen, labels, overlaps, attention, top, rows, *limit)
 

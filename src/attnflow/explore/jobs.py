@@ -15,7 +15,7 @@ from typing import Any
 from attnflow.errors import IncompleteRun, InputError
 from attnflow.explore import memory
 
-Tell = Callable[[float], None]
+OnProgress = Callable[[float], None]
 """Told which part is done; raises KeyboardInterrupt where the work is no longer wanted."""
 
 VISITORS = 64
@@ -52,7 +52,7 @@ class Job:
     why: str = "cancelled"
     future: Future[Status] | None = None
 
-    def tell(self, part: float) -> None:
+    def on_progress(self, part: float) -> None:
         """Keep the part that is done; end the work if nobody wants it or it takes too long."""
         self.part = part
         late = self.begun is not None and time.monotonic() - self.begun > self.seconds
@@ -62,15 +62,15 @@ class Job:
         if self.ended.is_set():
             raise KeyboardInterrupt
 
-    def run(self, work: Callable[[Tell], Any]) -> Status:
+    def run(self, work: Callable[[OnProgress], Any]) -> Status:
         """Do the work, unless it was ended while it waited, and say what came of it.
 
         Errors end here: one that were kept would keep all that the work had held.
         """
         self.begun = time.monotonic()
         try:
-            self.tell(0.0)
-            result = work(self.tell)
+            self.on_progress(0.0)
+            result = work(self.on_progress)
             if self.ended.is_set():
                 raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -119,7 +119,11 @@ class Jobs:
         self._room = memory.Room(self._relieve)
 
     def start(
-        self, visitor: str, work: Callable[[Tell], Any], seconds: float, asked: float | None = None
+        self,
+        visitor: str,
+        work: Callable[[OnProgress], Any],
+        seconds: float,
+        asked: float | None = None,
     ) -> str:
         """Begin work for a visitor, and return its number."""
         job = Job(seconds, time.monotonic() if asked is None else asked)
@@ -174,7 +178,7 @@ class Jobs:
                     job.end()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, job: Job, work: Callable[[Tell], Any]) -> Status:
+    def _run(self, job: Job, work: Callable[[OnProgress], Any]) -> Status:
         with self._room.entered():
             return job.run(work)
 

@@ -19,12 +19,12 @@ from attnflow.errors import InputError
 from attnflow.explore import exports, places
 from attnflow.explore.address import Address
 from attnflow.explore.fields import Field, choice, number, rows, words
-from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.jobs import Jobs, OnProgress
 from attnflow.explore.player import connect_player, player, wind, wound
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import columns, picture, warning
 from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
-from attnflow.models.surveyed import Survey
+from attnflow.models.survey_types import Survey
 from attnflow.plot import screen
 from attnflow.plot.model import joining_tokens
 from attnflow.plot.tokens import Stage
@@ -94,7 +94,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     def begin(values: list[Any]) -> Begun:
         view = Reading.read(dict(zip(names, values, strict=True)))
         path = places.inside(folder, view.folder)
-        return Begun(view, lambda tell: _surveyed(path, view.text, tell), SECONDS)
+        return Begun(view, lambda on_progress: _surveyed(path, view.text, on_progress), SECONDS)
 
     connect_work(app, jobs, PART, [f"{PART}-{name}" for name in names], begin, _told)
     connect_player(app, PART)
@@ -123,14 +123,14 @@ def _loaded(path: Path) -> models.Model:
     return models.load(path)
 
 
-def _surveyed(path: Path, text: str, tell: Tell) -> Survey:
+def _surveyed(path: Path, text: str, on_progress: OnProgress) -> Survey:
     model = _loaded(path)
     if (count := len(model.tokens(text))) > TOKENS:
         raise InputError(
             f"Text: it has {count} tokens; at most {TOKENS} are read here. `attnflow model` has no "
             "such limit."
         )
-    return models.survey(model, text, progress=tell)
+    return models.survey(model, text, progress=on_progress)
 
 
 def _told(survey: Survey) -> str:

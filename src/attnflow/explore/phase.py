@@ -16,7 +16,7 @@ from attnflow.explore import exports, limits, places
 from attnflow.explore.address import Address
 from attnflow.explore.diagram import Diagram, opened
 from attnflow.explore.fields import Field, choice, number, rows
-from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.jobs import Jobs, OnProgress
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import columns, picture, warning
 from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, done, excuse, voice
@@ -112,9 +112,9 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     def begin(values: list[Any]) -> Begun:
         view = Phase.read(dict(zip(names, values, strict=True)))
         if view.store == NEW:
-            return Begun(view, lambda tell: _made(view, tell), limits.SECONDS)
+            return Begun(view, lambda on_progress: _made(view, on_progress), limits.SECONDS)
         path = places.inside(folder, view.store)
-        return Begun(view, lambda tell: opened(path), limits.SECONDS)
+        return Begun(view, lambda on_progress: opened(path), limits.SECONDS)
 
     fields = [f"{PART}-{name}" for name in names]
     connect_work(app, jobs, PART, fields, begin, lambda found: f"{found.title}.")
@@ -152,12 +152,14 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         return "/", form.address(), no_update
 
 
-def _made(view: Phase, tell: Tell) -> Diagram:
+def _made(view: Phase, on_progress: OnProgress) -> Diagram:
     """A sweep, kept in memory once it is done."""
     with tempfile.TemporaryDirectory() as scratch:
         store = Path(scratch) / "sweep.zarr"
         sweep.run(
-            view.spec(), store, tell=lambda tally: tell((tally.before + tally.done) / tally.cells)
+            view.spec(),
+            store,
+            on_progress=lambda tally: on_progress((tally.before + tally.done) / tally.cells),
         )
         return opened(store)
 

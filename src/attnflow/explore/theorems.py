@@ -18,13 +18,13 @@ from attnflow.explore import exports
 from attnflow.explore.address import Address
 from attnflow.explore.fields import Field, choice, ids, number, rows
 from attnflow.explore.frames import Frames, look_at
-from attnflow.explore.jobs import Jobs, Tell
+from attnflow.explore.jobs import Jobs, OnProgress
 from attnflow.explore.pictures import end_figure
 from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import boxed, columns, picture, warning
 from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
 from attnflow.plot import screen
-from attnflow.simulate import simulate
+from attnflow.simulation import simulate
 from attnflow.theory.checks import CHECKS, Check, Outcome, check
 
 PART = "theorem"
@@ -33,12 +33,12 @@ SECONDS = 180.0
 
 
 class Claim(Address):
-    """A claim by its id, and the seed of what is drawn."""
+    """A claim by its id, and the key of what is drawn."""
 
-    labels: ClassVar[Mapping[str, str]] = {"id": "Claim", "seed": "Seed"}
+    labels: ClassVar[Mapping[str, str]] = {"id": "Claim", "key": "Key"}
 
     id: str = "T6.8"
-    seed: Annotated[int, Bounded(ge=0, lt=2**31)] = 0
+    key: Annotated[int, Bounded(ge=0, lt=2**31)] = 0
 
     def check(self) -> None:
         """The id must be known."""
@@ -55,7 +55,7 @@ class Checked(NamedTuple):
 
 FIELDS: dict[str, Field] = {
     "id": choice(CHECKS),
-    "seed": number(0, 2**31 - 1, 1),
+    "key": number(0, 2**31 - 1, 1),
 }
 
 
@@ -68,7 +68,7 @@ def layout(search: str, folder: Path) -> Any:
     left = [
         *rows(PART, FIELDS, view),
         *desk(PART, "Check"),
-        html.Button("Try another seed", id="another", type="button"),
+        html.Button("Try another key", id="another", type="button"),
     ]
     right = [
         html.Div(_stated(CHECKS[view.id]), id="stated"),
@@ -86,7 +86,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
 
     def begin(values: list[Any]) -> Begun:
         view = Claim.read(dict(zip(FIELDS, values, strict=True)))
-        return Begun(view, lambda tell: _checked(view, tell), SECONDS)
+        return Begun(view, lambda on_progress: _checked(view, on_progress), SECONDS)
 
     connect_work(app, jobs, PART, ids(PART, FIELDS), begin, lambda found: _verdict(found.outcome))
     outputs = [
@@ -102,16 +102,16 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         return _stated(CHECKS[id])
 
     @app.callback(
-        Output(f"{PART}-seed", "value"),
+        Output(f"{PART}-key", "value"),
         Output(f"{PART}-run", "n_clicks"),
         Input("another", "n_clicks"),
-        State(f"{PART}-seed", "value"),
+        State(f"{PART}-key", "value"),
         State(f"{PART}-run", "n_clicks"),
         prevent_initial_call=True,
     )
-    def _another(clicks: int | None, seed: int | None, runs: int | None) -> Any:
-        """The next seed, checked at once."""
-        return ((seed or 0) + 1, (runs or 0) + 1) if clicks else (no_update, no_update)
+    def _another(clicks: int | None, key: int | None, runs: int | None) -> Any:
+        """The next key, checked at once."""
+        return ((key or 0) + 1, (runs or 0) + 1) if clicks else (no_update, no_update)
 
 
 def _drawn(found: Checked, theme: screen.Theme) -> list[Any]:
@@ -120,14 +120,14 @@ def _drawn(found: Checked, theme: screen.Theme) -> list[Any]:
     return [_table(found.outcome), figure, shown]
 
 
-def _checked(view: Claim, tell: Tell) -> Checked:
-    outcome = check(view.id, seed=view.seed, tell=tell)
-    return Checked(outcome, _example(CHECKS[view.id], view.seed, tell))
+def _checked(view: Claim, on_progress: OnProgress) -> Checked:
+    outcome = check(view.id, key=view.key, on_progress=on_progress)
+    return Checked(outcome, _example(CHECKS[view.id], view.key, on_progress))
 
 
-def _example(row: Check, seed: int, tell: Tell) -> Frames | None:
+def _example(row: Check, key: int, on_progress: OnProgress) -> Frames | None:
     """The first start that was drawn, as it ran; None where the claim is not about a flow."""
-    trial = next(iter(row.trials(seed)))
+    trial = next(iter(row.trials(key)))
     if trial.system is None or trial.x0 is None or trial.ts is None:
         return None
     x0 = trial.x0.reshape(-1, *trial.x0.shape[-2:])[0]
@@ -136,9 +136,9 @@ def _example(row: Check, seed: int, tell: Tell) -> Frames | None:
         masses = np.broadcast_to(masses, trial.x0.shape[:-1]).reshape(-1, len(x0))[0]
     try:
         run = simulate(
-            trial.system, x0, trial.ts, method=trial.method, masses=masses, progress=tell
+            trial.system, x0, trial.ts, method=trial.method, masses=masses, progress=on_progress
         )
-        return look_at(run, tell)
+        return look_at(run, on_progress)
     except (IncompleteRun, InputError):
         return None
 
@@ -206,7 +206,7 @@ def _example_zarr(found: Checked) -> bytes:
 def _python(view: Claim, _: Checked) -> str:
     return (
         "from attnflow.theory import check\n\n"
-        f'outcome = check("{view.id}", seed={view.seed})\n'
+        f'outcome = check("{view.id}", key={view.key})\n'
         "print(outcome.verdict, outcome.worst)\n"
     )
 

@@ -23,7 +23,7 @@ from dash import (
 from attnflow.errors import InputError
 from attnflow.explore.address import Address
 from attnflow.explore.fields import aria
-from attnflow.explore.jobs import BROKEN, Jobs, Status, Tell
+from attnflow.explore.jobs import BROKEN, Jobs, OnProgress, Status
 from attnflow.plot import screen
 
 TICK = 100
@@ -34,12 +34,12 @@ class Begun(NamedTuple):
     """What a view wants done, and how long it may take."""
 
     view: Address
-    work: Callable[[Tell], Any]
+    work: Callable[[OnProgress], Any]
     seconds: float
 
-    def finish(self, tell: Tell) -> Done:
+    def finish(self, on_progress: OnProgress) -> Done:
         """Do it."""
-        return Done(self.view, self.work(tell))
+        return Done(self.view, self.work(on_progress))
 
 
 class Done(NamedTuple):

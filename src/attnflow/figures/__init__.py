@@ -1,9 +1,9 @@
 """Every figure of the papers as a recipe: a run, a picture, and what must be seen in it."""
 
+from attnflow.figures.export import Written, find, write
 from attnflow.figures.gallery import gallery, write_index
 from attnflow.figures.recipe import SIZES, Picture, Recipe, Size, sized
 from attnflow.figures.recipes import RECIPES
-from attnflow.figures.written import Written, find, write
 
 __all__ = [
     "RECIPES",

@@ -16,13 +16,14 @@ from typing import Any
 
 from attnflow.checks import available_cores, require_count
 from attnflow.errors import InputError
+from attnflow.figures.export import Written, find, write
 from attnflow.figures.recipe import Size
 from attnflow.figures.recipes import RECIPES
 from attnflow.figures.trained import require_reader
-from attnflow.figures.written import Written, find, write
-from attnflow.files import write_whole
+from attnflow.files import atomic_write_text
 from attnflow.records import read_record
-from attnflow.signals import kept_from_children
+from attnflow.retired import renamed_arguments
+from attnflow.signals import shield_children
 
 INDEX = "index.html"
 THREADS = "OPENBLAS_NUM_THREADS"
@@ -36,6 +37,7 @@ img { max-width: 100% } td, th { padding: 0 .8rem 0 0; text-align: left; font-si
 """
 
 
+@renamed_arguments(tell="on_progress")
 def gallery(
     names: Sequence[str],
     size: Size,
@@ -43,13 +45,13 @@ def gallery(
     *,
     workers: int | None = None,
     film: bool = True,
-    tell: Callable[[str, Written | BaseException], None] | None = None,
+    on_progress: Callable[[str, Written | BaseException], None] | None = None,
 ) -> list[Written]:
     """Make figures in a folder, several at once, and an index page of all that are there.
 
-    `tell` hears of each one when it is done, or of the error that stopped it; the others go on.
-    Interrupted, it keeps the figures that are finished and drops the others. Each of `workers` is
-    a process, by default one for each core.
+    `on_progress` is called with each one when it is done, or with the error that stopped it; the
+    others go on. Interrupted, it keeps the figures that are finished and drops the others. Each of
+    `workers` is a process, by default one for each core.
     """
     recipes = [find(name) for name in names]
     if any(recipe.model for recipe in recipes):
@@ -61,8 +63,8 @@ def gallery(
             for name, outcome in made:
                 if isinstance(outcome, Written):
                     done.append(outcome)
-                if tell is not None:
-                    tell(name, outcome)
+                if on_progress is not None:
+                    on_progress(name, outcome)
                 write_index(folder)
     except KeyboardInterrupt:
         write_index(folder)
@@ -82,7 +84,7 @@ def _made(
                 yield name, error
         return
     with _pool(workers) as pool:
-        with kept_from_children():
+        with shield_children():
             asked: dict[Future[Written], str] = {
                 pool.submit(write, name, size, folder, film): name for name in names
             }
@@ -94,7 +96,7 @@ def _made(
                 yield asked[future], future.exception() or future.result()
     for name in lost:  # a process died, and took those with it that had not begun
         with _pool(1) as pool:
-            with kept_from_children():
+            with shield_children():
                 alone = pool.submit(write, name, size, folder, film)
             yield name, alone.exception() or alone.result()
 
@@ -147,7 +149,7 @@ def write_index(folder: Path) -> Path:
     )
     path = folder / INDEX
     if folder.is_dir():
-        write_whole(path, page)
+        atomic_write_text(path, page)
     return path
 
 

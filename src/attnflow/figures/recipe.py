@@ -41,7 +41,7 @@ class Picture:
 class Recipe:
     """A figure of the papers: where it stands, what it shows, and how it is made.
 
-    `make(size)` draws from fixed seeds: the same size gives the same numbers. `model` says that it
+    `make(size)` draws from fixed keys: the same size gives the same numbers. `model` says that it
     shows a trained model.
     """
 

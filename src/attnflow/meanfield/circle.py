@@ -13,7 +13,7 @@ from attnflow.errors import InputError
 from attnflow.meanfield.measures import MeasureSystem, tolerance
 from attnflow.meanfield.volumes import continuity_rate, positive_step
 from attnflow.spaces import Flat
-from attnflow.systems import System
+from attnflow.systems import Cost, System
 
 FEWEST = 4
 """Below so many cells there is no slope to speak of."""
@@ -129,13 +129,9 @@ class CircleDensity(MeasureSystem):
         theta = _width(x) * (jnp.arange(len(rho), dtype=rho.dtype) + 0.5)
         return jnp.concatenate([theta[:, None], rho], axis=1)
 
-    def scores_held(self, n: int) -> int:
-        """A few numbers for each cell."""
-        return 8 * n
-
-    def pairs(self, n: int) -> int:
+    def cost(self, n: int) -> Cost:
         """n log n, by Fourier's transform."""
-        return n * n.bit_length()
+        return Cost(pairs=n * n.bit_length(), held=8 * n)
 
 
 def _width(x: Any) -> float:

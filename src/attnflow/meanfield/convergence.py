@@ -15,8 +15,9 @@ from attnflow.errors import InputError
 from attnflow.meanfield.circle import CircleDensity
 from attnflow.meanfield.dobrushin import lipschitz_constants
 from attnflow.observe import Cells, Rate, exponential_rate, wasserstein
-from attnflow.randomness import AnyKey, as_key
-from attnflow.simulate import Adaptive, simulate
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
+from attnflow.simulation import Adaptive, simulate
 from attnflow.spaces import Sphere
 from attnflow.systems import SA, USA
 from attnflow.theory.inputs import Numbers
@@ -50,6 +51,7 @@ class MeanFieldRun:
         return exponential_rate(np.log(self.sizes), self.w1[..., k].mean(axis=1))
 
 
+@renamed_arguments(seed="key")
 def mean_field_run(
     system: SA | USA,
     start: Real[ArrayLike, "N 1"],
@@ -57,7 +59,7 @@ def mean_field_run(
     *,
     sizes: Numbers = (100, 1000, 10_000, 100_000),
     replicates: int = 8,
-    seed: int = 0,
+    key: RandomKey = 0,
     method: Any = None,
 ) -> MeanFieldRun:
     """Draw n tokens from a density on the circle, run both, and measure W1 between them.
@@ -82,7 +84,7 @@ def mean_field_run(
     exponent = _exponent(limit, fine, flow.xs)[::BETWEEN]
     densities = np.asarray(flow.xs[::BETWEEN, :, 0])
     method = Adaptive(rtol=1e-6, atol=1e-8) if method is None else method
-    keys = jax.random.split(as_key(seed, None), len(counts))
+    keys = jax.random.split(as_key(key), len(counts))
     w1 = np.stack(
         [
             _distances(system, _starts(rho, n, replicates, key), times, densities, method)
@@ -92,18 +94,17 @@ def mean_field_run(
     return MeanFieldRun(times, np.asarray(counts), w1, exponent, densities)
 
 
-def draw(
-    rho: Real[ArrayLike, "N 1"], n: int, *, seed: int | None = None, key: AnyKey | None = None
-) -> Float[Array, "n 2"]:
+@renamed_arguments(seed="key")
+def draw(rho: Real[ArrayLike, "N 1"], n: int, *, key: RandomKey) -> Float[Array, "n 2"]:
     """Independent tokens on the circle, n of them, with a density that is constant on each cell.
 
-    >>> print(draw(np.array([[0.0], [1.0], [0.0], [0.0]]), 100, seed=0).max(axis=0) <= 0)
+    >>> print(draw(np.array([[0.0], [1.0], [0.0], [0.0]]), 100, key=0).max(axis=0) <= 0)
     [ True False]
     """
     averages = jnp.asarray(rho, float)[:, 0]
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(averages / averages.sum())])
     edges = jnp.asarray(np.linspace(0, 2 * np.pi, len(averages) + 1))
-    theta = jnp.interp(jax.random.uniform(as_key(seed, key), (n,)), below, edges)
+    theta = jnp.interp(jax.random.uniform(as_key(key), (n,)), below, edges)
     return jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=1)
 
 

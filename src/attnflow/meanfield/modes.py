@@ -13,7 +13,7 @@ from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.meanfield.measures import ModeSystem, require_modes, tolerance
 from attnflow.spaces import Flat
-from attnflow.systems import System
+from attnflow.systems import Cost, System
 from attnflow.systems.fields import mean_pull
 
 
@@ -98,13 +98,9 @@ class CircleModes(ModeSystem):
         constant = jnp.where(beta == 0, 0, mean / jnp.where(beta == 0, 1, beta))
         return jnp.exp(beta) * (constant + varying) / 2
 
-    def scores_held(self, n: int) -> int:
-        """A few numbers for each point of the grid."""
-        return 8 * _grid(n)
-
-    def pairs(self, n: int) -> int:
+    def cost(self, n: int) -> Cost:
         """P log P for a grid of P points, by Fourier's transform."""
-        return _grid(n) * _grid(n).bit_length()
+        return Cost(pairs=_grid(n) * _grid(n).bit_length(), held=8 * _grid(n))
 
 
 def modes(rho: Real[Array, "N 1"] | Real[np.ndarray, "N 1"], M: int) -> Float[Array, "M1 2"]:

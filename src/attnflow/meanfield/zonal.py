@@ -18,7 +18,7 @@ from attnflow.checks import as_floats, require_count
 from attnflow.errors import InputError
 from attnflow.meanfield.measures import ModeSystem, require_modes
 from attnflow.spaces import Flat
-from attnflow.systems import System
+from attnflow.systems import Cost, System
 from attnflow.systems.fields import AttentionField
 
 
@@ -107,13 +107,9 @@ class ZonalModes(ModeSystem):
         constant = jnp.where(beta == 0, 0, total[0] / jnp.where(beta == 0, 1, beta))
         return jnp.exp(beta) * (constant + jnp.sum((pull * b**2)[1:])) / 2
 
-    def scores_held(self, n: int) -> int:
-        """Two polynomials of each mode at each node."""
-        return 2 * n * _count(n)
-
-    def pairs(self, n: int) -> int:
-        """Each mode with each node."""
-        return 4 * n * _count(n)
+    def cost(self, n: int) -> Cost:
+        """Each mode with each node, of which two polynomials are in memory."""
+        return Cost(pairs=4 * n * _count(n), held=2 * n * _count(n))
 
     def parameters(self) -> dict[str, Any]:
         """The system of the tokens and d."""

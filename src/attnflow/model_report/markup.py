@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.models.surveyed import TextSurvey
+from attnflow.models.survey_types import TextSurvey
 
 STYLE = """
 body { max-width: 60rem; margin: 2rem auto 4rem; padding: 0 1.2rem; color: #222;

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnflow.models.predictions import predictions
-from attnflow.models.surveyed import LEVELS, Survey
+from attnflow.models.survey_types import LEVELS, Survey
 
 
 def to_json(value: Any) -> Any:

@@ -18,7 +18,7 @@ from attnflow.model_report.markup import (
 )
 from attnflow.models.measures import RANK_TOL, SHARE, foremost
 from attnflow.models.predictions import predictions
-from attnflow.models.surveyed import Survey, TextSurvey
+from attnflow.models.survey_types import Survey, TextSurvey
 from attnflow.plot import model as pictures
 
 JOINS = 12

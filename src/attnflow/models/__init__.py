@@ -16,7 +16,7 @@ from attnflow.models.spectra import (
     spectra,
 )
 from attnflow.models.survey import survey
-from attnflow.models.surveyed import Survey, TextSurvey
+from attnflow.models.survey_types import Survey, TextSurvey
 
 __all__ = [
     "ARCHITECTURES",

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from attnflow.errors import InputError, ModelError
-from attnflow.extras import needed
+from attnflow.extras import import_optional
 
 TOKENIZER = "tokenizer.json"
 
@@ -59,7 +59,7 @@ def read_tokenizer(folder: Path) -> Any:
     path = folder / TOKENIZER
     if not path.is_file():
         return None
-    tokenizers = needed("tokenizers", "models", "the text of a model needs tokenizers")
+    tokenizers = import_optional("tokenizers", "models", "the text of a model needs tokenizers")
     with _refusing(f"{path} is no tokenizer"):
         tokenizer = tokenizers.Tokenizer.from_file(str(path))
     tokenizer.no_truncation()

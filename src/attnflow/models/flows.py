@@ -14,7 +14,7 @@ from attnflow.initial import normalise
 from attnflow.models.extracting import idealised, seen_tokens
 from attnflow.models.model import Model
 from attnflow.models.spectra import LayerSpectrum
-from attnflow.simulate import Adaptive, simulate
+from attnflow.simulation import Adaptive, simulate
 
 TOKENS = 48
 """A flow has at most so many tokens: the first ones of the text."""

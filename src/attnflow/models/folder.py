@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from attnflow.errors import InputError, ModelError
-from attnflow.extras import needed
+from attnflow.extras import import_optional
 
 WANTED = (
     "config.json",
@@ -39,7 +39,7 @@ def locate(name: str | Path, revision: str | None = None) -> Path:
 
 def _from_hub(name: str, revision: str | None) -> Path:
     """The folder of the hub's cache, after what is missing there was fetched."""
-    hub = needed("huggingface_hub", "models", "a model from the hub needs huggingface_hub")
+    hub = import_optional("huggingface_hub", "models", "a model from the hub needs huggingface_hub")
     try:
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(WANTED)))
     except (OSError, ValueError, RuntimeError) as error:

@@ -176,7 +176,7 @@ class Model:
 
     def _check_memory(self, x: Float[Array, "*b n d"], steps: int) -> None:
         texts = x.size // (x.shape[-2] * x.shape[-1])
-        held = 2 * (steps + 1) * x.size + 3 * texts * self.system.scores_held(x.shape[-2])
+        held = 2 * (steps + 1) * x.size + 3 * texts * self.system.cost(x.shape[-2]).held
         require_memory(
             held * x.dtype.itemsize,
             f"{steps} layers of {texts} texts of {x.shape[-2]} tokens",

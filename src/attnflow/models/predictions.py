@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnflow.models.surveyed import Survey
+from attnflow.models.survey_types import Survey
 from attnflow.theory import gamma
 
 GINIBRE = 0.14

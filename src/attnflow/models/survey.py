@@ -25,9 +25,9 @@ from attnflow.models.measures import (
 )
 from attnflow.models.model import Model
 from attnflow.models.spectra import spectra
-from attnflow.models.surveyed import LEVELS, Survey, TextSurvey
-from attnflow.simulate import Layers, simulate
-from attnflow.simulate.progress import Progress, bar_for
+from attnflow.models.survey_types import LEVELS, Survey, TextSurvey
+from attnflow.simulation import Layers, simulate
+from attnflow.simulation.progress import Progress, bar_for
 from attnflow.systems import SA
 from attnflow.theory import in_hemisphere
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from attnflow.checks import require_memory
 from attnflow.errors import ModelError
-from attnflow.extras import needed
+from attnflow.extras import import_optional
 from attnflow.models.config import read_json
 
 SINGLE = "model.safetensors"
@@ -86,7 +86,9 @@ class Tensors:
     def _file(self, file: str) -> Any:
         """An open file; only its table of shapes is read."""
         if file not in self._open:
-            safetensors = needed("safetensors", "models", "a trained model needs safetensors")
+            safetensors = import_optional(
+                "safetensors", "models", "a trained model needs safetensors"
+            )
             try:
                 self._open[file] = safetensors.safe_open(self.folder / file, framework="numpy")
             except (safetensors.SafetensorError, OSError, ValueError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnflow.errors import InputError
 from attnflow.systems import PostNormTransformer, PreNormTransformer
-from attnflow.weights import Grouped, PerLayer, RMSNorm
+from attnflow.weights import Grouped, PerLayer
 
 Blocks = TypeVar("Blocks", bound=PostNormTransformer | PreNormTransformer)
 
@@ -35,9 +35,8 @@ def without_biases(system: Blocks) -> Blocks:
 
 def without_gains(system: Blocks) -> Blocks:
     """Without the trained diagonal of the norms: normalised tokens have length √d."""
-    gain = None
-    if isinstance(system.norm, RMSNorm):
-        gain = jnp.sqrt(jnp.asarray(system.norm.dim, system.heads.at(0.0, float).Q.dtype))
+    root = system.norm.gain_to_root(system.norm.dim or 1)
+    gain = None if root is None else jnp.asarray(root, system.heads.at(0.0, float).Q.dtype)
     return _replaced(system, lambda s: [s.norm.gain], [gain])
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Int, Real
 
 from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 from attnflow.systems import System
 
 
@@ -46,7 +46,7 @@ def attention_along(trajectory: Trajectory) -> Float[Array, "*batch T *heads n n
     rescaled attention have no digits left. Called on the host.
 
     >>> import attnflow as af
-    >>> run = af.simulate(af.RescaledAttention(), af.initial.cube(4, 2, seed=0), [0.0, 1.0, 9.0])
+    >>> run = af.simulate(af.RescaledAttention(), af.initial.cube(4, 2, key=0), [0.0, 1.0, 9.0])
     >>> attention_along(run).shape
     (3, 4, 4)
     """

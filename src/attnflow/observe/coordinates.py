@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Inexact, Real
 
 from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 
 CONDITION = 1e7
 """Eigenvectors whose matrix is worse conditioned are no basis: rounding splits a Jordan block into

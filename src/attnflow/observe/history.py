@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from attnflow.checks import require_finite
 from attnflow.errors import InputError
 from attnflow.observe.clusters import clusters
-from attnflow.simulate import Merges, Trajectory
+from attnflow.simulation import Merges, Trajectory
 
 
 class Merge(NamedTuple):

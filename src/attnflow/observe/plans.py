@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.extras import needed
+from attnflow.extras import import_optional
+from attnflow.randomness import RandomKey, as_key
 from attnflow.spaces import Space, Sphere
 
 DIRECTIONS = 64
@@ -35,7 +37,7 @@ def exact(a: Points, b: Points, m: Shares, w: Shares, p: int, space: Space) -> f
 
 
 def sliced(
-    a: Points, b: Points, m: Shares, w: Shares, p: int, space: Space, seed: int
+    a: Points, b: Points, m: Shares, w: Shares, p: int, space: Space, key: RandomKey
 ) -> tuple[float, float]:
     """`(mean W_p^p)^{1/p}` of projections to random lines, and its standard error over them.
 
@@ -44,13 +46,14 @@ def sliced(
 
     >>> from attnflow.spaces import Euclidean
     >>> a, share = np.eye(3), np.full(3, 1 / 3)
-    >>> sliced(a, a, share, share, 1, Euclidean(), seed=0)
+    >>> sliced(a, a, share, share, 1, Euclidean(), key=0)
     (0.0, 0.0)
     """
     if isinstance(space, Sphere):
         slicer, unit = pot().sliced_wasserstein_sphere, 2 * np.pi
     else:
         slicer, unit = pot().sliced_wasserstein_distance, 1.0
+    seed = int(jax.random.bits(as_key(key), dtype=np.uint32))
     _, log = slicer(a, b, m, w, n_projections=DIRECTIONS, p=p, seed=seed, log=True)
     powers = np.asarray(log["projected_emds"], dtype=float) * unit**p
     mean, error = powers.mean(), powers.std(ddof=1) / np.sqrt(len(powers))
@@ -73,4 +76,4 @@ def costs(a: Points, b: Points, p: int, space: Space) -> Float[np.ndarray, "n m"
 
 def pot() -> Any:
     """POT, which is an extra and is imported here alone."""
-    return needed("ot", "transport", "distances on the sphere and in R^d need POT")
+    return import_optional("ot", "transport", "distances on the sphere and in R^d need POT")

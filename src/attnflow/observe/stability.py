@@ -14,10 +14,11 @@ from jaxtyping import Array, ArrayLike, Complex, Float, Key, Real
 from attnflow.checks import as_floats, is_traced, require_positive, require_state
 from attnflow.errors import InputError
 from attnflow.observe.tangent import require_unit, tangent_bases
-from attnflow.randomness import as_key
-from attnflow.simulate import Method, inputs
-from attnflow.simulate.choice import RESOLVED, usual_method
-from attnflow.simulate.solve import Problem
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
+from attnflow.simulation import Method, inputs
+from attnflow.simulation.choice import RESOLVED, usual_method
+from attnflow.simulation.solve import Problem
 from attnflow.spaces import Space, Sphere
 from attnflow.systems import Diffusive, System
 from attnflow.weights import Breaks
@@ -26,7 +27,7 @@ SAVES = 65
 """How often the growth is looked at, over the horizon."""
 
 APART = 0x1A90
-"""Makes the perturbation another draw than the start: with the seed of both it would be x itself,
+"""Makes the perturbation another draw than the start: with the key of both it would be x itself,
 which has no tangential part."""
 
 
@@ -51,7 +52,7 @@ def jacobian(
     x, m = _state(system, x, masses)
     if isinstance(system.space, Sphere):
         require_unit(x)
-    return _jacobian(system.precise(len(x)), t, x, m)
+    return _jacobian(system.with_exact_sums(len(x)), t, x, m)
 
 
 @eqx.filter_jit
@@ -97,6 +98,7 @@ class Lyapunov(NamedTuple):
     estimates: Float[Array, " T"]
 
 
+@renamed_arguments(seed="key")
 def lyapunov_exponent(
     system: System,
     x0: Real[ArrayLike, "n d"],
@@ -105,8 +107,7 @@ def lyapunov_exponent(
     t0: float | int = 0.0,
     masses: Real[ArrayLike, " n"] | None = None,
     method: Method | None = None,
-    seed: int = 0,
-    key: Any = None,
+    key: RandomKey | None = None,
 ) -> Lyapunov:
     """The rate λ at which a generic perturbation of the flow from x0 grows like e^{λt}.
 
@@ -116,7 +117,7 @@ def lyapunov_exponent(
     estimates of the last half of the horizon are from it: it falls like 1/horizon, so take a longer
     one where it is large. Works under jit and vmap in x0.
 
-    A system with noise (`Noisy`, `CBO`) needs a `key`, a seed or a JAX key: u is carried along the
+    A system with noise (`Noisy`, `CBO`) needs a `key`: u is carried along the
     noisy path, moved by the derivative of what the noise does to x. The estimates then fluctuate
     with the path, and the error falls like 1/√horizon. Kicks are of order 1 in law for u, so the
     usual step is a hundredth of the shortest time scale.
@@ -134,7 +135,7 @@ def lyapunov_exponent(
             f"kind {system.dynamics!r}, which has no tangent flow."
         )
     x = system.space.admit(x)
-    direction = jax.random.fold_in(as_key(seed, None), APART)
+    direction = jax.random.fold_in(as_key(0 if key is None else key), APART)
     u = system.space.project(x, jax.random.normal(direction, x.shape, x.dtype))
     start = Perturbed(x, u, jnp.zeros((), x.dtype))
     ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
@@ -144,7 +145,7 @@ def lyapunov_exponent(
         raise InputError(
             f"method must be Adaptive() or Fixed(dt), which have a tangent flow; it is {method!r}."
         )
-    tangent = TANGENT[system.dynamics](system.precise(len(x)))
+    tangent = TANGENT[system.dynamics](system.with_exact_sums(len(x)))
     limit = method.steps_limit(system, ts)
     growth, reached = _growth(tangent, start, m, ts, method, limit, inputs.check_key(system, key))
     growth = _complete(growth, reached, ts)
@@ -232,9 +233,9 @@ class TangentDiffusion(Tangent, Diffusive):
         """W moves the tokens."""
         return self.system.noise_shape(x.x)
 
-    def diffuse(self, t: Any, x: Any, w: Float[Array, "n d"], masses: Any = None) -> Any:
+    def apply_noise(self, t: Any, x: Any, w: Float[Array, "n d"], masses: Any = None) -> Any:
         """The derivative of the noise, with the length of u left to `kick`."""
-        moved, turned = jax.jvp(lambda y: self.system.diffuse(t, y, w, masses), (x.x,), (x.u,))
+        moved, turned = jax.jvp(lambda y: self.system.apply_noise(t, y, w, masses), (x.x,), (x.u,))
         return Perturbed(moved, turned, jnp.zeros_like(x.growth))
 
     def kick(self, t: Any, x: Any, w: Float[Array, "n d"], dt: Any, masses: Any = None) -> Any:

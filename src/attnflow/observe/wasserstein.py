@@ -13,6 +13,8 @@ from attnflow.checks import require_finite, require_nonnegative, require_state
 from attnflow.errors import InputError
 from attnflow.observe import circle_transport
 from attnflow.observe.plans import exact, sliced
+from attnflow.randomness import RandomKey
+from attnflow.retired import renamed_arguments
 from attnflow.spaces import Circle, Euclidean, Space, Sphere, require_angles
 
 EXACT_PAIRS = 2**24
@@ -44,6 +46,7 @@ class Wasserstein:
         return self.distance
 
 
+@renamed_arguments(seed="key")
 def wasserstein(
     x: Real[ArrayLike, "n d"] | Cells,
     y: Real[ArrayLike, "m d"] | Cells,
@@ -52,7 +55,7 @@ def wasserstein(
     space: Space | None = None,
     masses: Real[ArrayLike, " n"] | None = None,
     other_masses: Real[ArrayLike, " m"] | None = None,
-    seed: int = 0,
+    key: RandomKey = 0,
 ) -> Wasserstein:
     """W1 or W2 between tokens x and y for the distance of a space; R^d without one.
 
@@ -61,7 +64,7 @@ def wasserstein(
     On the circle (`Circle()` with angles `(n, 1)`, or `Sphere()` with d = 2) and on the line it is
     exact for any number of tokens, and x or y may be a `Cells`. On `Sphere()`, with angles
     as distances, and in R^d it comes from POT (the extra `transport`): exact up to 4,096
-    tokens against as many (some 10 s), and sliced above, with directions from `seed`; the result
+    tokens against as many (some 10 s), and sliced above, with directions from `key`; the result
     says which. Masses are those of x and of y, and count by their shares. Runs on the host.
 
     >>> x, y = np.array([[0.0], [1.0]]), np.array([[0.5], [3.5]])
@@ -87,17 +90,17 @@ def wasserstein(
         raise InputError(
             f"x and y must have the same d, but they are in R^{a.shape[1]} and R^{b.shape[1]}."
         )
-    return Wasserstein(*_cloud(space, p, a, b, m, w, seed))
+    return Wasserstein(*_cloud(space, p, a, b, m, w, key))
 
 
-def _cloud(space: Space, p: int, a: Any, b: Any, m: Any, w: Any, seed: int) -> Any:
+def _cloud(space: Space, p: int, a: Any, b: Any, m: Any, w: Any, key: RandomKey) -> Any:
     if isinstance(space, Sphere):
         a, b = _unit(a, space, "x"), _unit(b, space, "y")
     if a.shape[1] == 1:
         return circle_transport.line(a[:, 0], b[:, 0], m, w, p), "exact", 0.0
     if len(a) * len(b) <= EXACT_PAIRS:
         return exact(a, b, m, w, p, space), "exact", 0.0
-    mean, error = sliced(a, b, m, w, p, space, seed)
+    mean, error = sliced(a, b, m, w, p, space, key)
     return mean, "sliced", error
 
 

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from attnflow.files import whole
+from attnflow.files import atomic_write
 from attnflow.plot.overview import (
     chosen_moments,
     cluster_labels,
@@ -20,7 +20,7 @@ from attnflow.plot.overview import (
 )
 from attnflow.plot.style import style
 from attnflow.report import Report
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 
 FRAMES, RATE = 100, 15
 
@@ -64,6 +64,6 @@ def animate(trajectory: Trajectory, report: Report, *, path: str | Path) -> Path
     palette = frames[len(frames) // 2].quantize(255, method=Image.Quantize.MEDIANCUT)
     film = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in frames]
     path = Path(path)
-    with whole(path) as place:
+    with atomic_write(path) as place:
         film[0].save(place, save_all=True, append_images=film[1:], duration=1000 // RATE, loop=0)
     return path

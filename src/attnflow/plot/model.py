@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from attnflow.models.flows import Flow
-from attnflow.models.surveyed import LEVELS, Survey
+from attnflow.models.survey_types import LEVELS, Survey
 from attnflow.plot.merging import merge_tree
 from attnflow.plot.style import FAINT, INK, PALETTE, style
 from attnflow.plot.tokens import Stage

@@ -17,7 +17,7 @@ from attnflow.plot.hulls import draw_hull
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 from attnflow.spaces import Circle, Sphere
 from attnflow.systems import RescaledAttention, System
 

@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.files import whole
+from attnflow.files import atomic_write
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6D00", "#5B3A8C")
 """Okabe and Ito's colours, with two more of the same spacing; the first ones differ most."""
@@ -58,7 +58,7 @@ def style() -> Iterator[None]:
 
 def save(figure: Figure, path: str | Path, **options: Any) -> None:
     """Write a picture; its file is there whole or not at all."""
-    with whole(Path(path)) as place:
+    with atomic_write(Path(path)) as place:
         figure.savefig(place, **options)
 
 

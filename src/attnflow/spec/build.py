@@ -17,7 +17,7 @@ from attnflow.errors import InputError, unknown
 from attnflow.weights import FAMILIES, Redrawn, Weight
 
 
-def named(
+def build_named(
     where: str,
     name: str,
     table: Mapping[str, Callable[..., Any]],
@@ -26,20 +26,18 @@ def named(
 ) -> Any:
     """`table[name](**parameters)`; of `given` it takes what it knows and nobody set.
 
-    >>> named("start", "circle", {"circle": lambda n: n}, {"n": 3}, {"key": None})
+    >>> build_named("start", "circle", {"circle": lambda n: n}, {"n": 3}, {"key": None})
     3
     """
     if name not in table:
         raise _at(f"{where}.name", unknown(where, name, table))
     make = table[name]
-    known = {k for k in inspect.signature(make).parameters if k not in ("key", "dtype", "batch")}
+    known = {k for k in inspect.signature(make).parameters if k not in ("dtype", "batch")}
     for parameter in parameters:
         if parameter not in known:
             raise _at(f"{where}.{parameter}", unknown(f"parameter of {name}", parameter, known))
     takes = inspect.signature(make).parameters
     usable = {k: v for k, v in given.items() if k in takes and k not in parameters}
-    if "seed" in parameters:
-        usable.pop("key", None)
     needed = [
         k
         for k, p in inspect.signature(make).parameters.items()
@@ -66,7 +64,7 @@ def weight(where: str, value: Any, d: int, key: Array) -> Weight:
     parameters = {k: v for k, v in value.items() if k not in ("family", "every")}
     if isinstance(parameters.get("eigenvalues"), list):
         parameters["eigenvalues"] = [_complex(where, v) for v in parameters["eigenvalues"]]
-    draw = partial(named, where, value["family"], FAMILIES, parameters)
+    draw = partial(build_named, where, value["family"], FAMILIES, parameters)
     first = draw({"d": d, "key": key})
     if "every" not in value:
         return first
@@ -88,7 +86,7 @@ def drawn(
         return numbers
     _require_family(where, value, next(iter(families)))
     parameters = {k: v for k, v in value.items() if k != "family"}
-    return named(where, value["family"], families, parameters, given)
+    return build_named(where, value["family"], families, parameters, given)
 
 
 def _numbers(where: str, value: Any) -> Any:
@@ -142,7 +140,7 @@ def scores_matrix(table: dict[str, Any], Q: Any, K: Any) -> Array:
             return scale * jnp.asarray(K if Q is None else jnp.asarray(Q).mT)
         return scale * (jnp.asarray(Q).mT @ jnp.asarray(K))
 
-    return named("system.V", "scores", {"scores": scores}, parameters, {})
+    return build_named("system.V", "scores", {"scores": scores}, parameters, {})
 
 
 def _draw(draw: Callable[..., Any], d: int) -> Callable[..., Any]:

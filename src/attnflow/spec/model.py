@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from attnflow import initial
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
-from attnflow.simulate import METHODS, Method
-from attnflow.spec.build import named
+from attnflow.simulation import METHODS, Method
+from attnflow.spec.build import build_named
 from attnflow.spec.system import build_system, key_for
 from attnflow.systems import System
 
@@ -80,12 +80,12 @@ class Times(BaseModel):
 
 
 class RunSpec(BaseModel):
-    """A run: which system, from where, until when, how, and the seed of all that is drawn."""
+    """A run: which system, from where, until when, how, and the key of all that is drawn."""
 
     model_config = ConfigDict(extra="forbid")
 
     title: str | None = None
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
+    key: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     system: Named
     start: Start
     times: Times
@@ -94,7 +94,7 @@ class RunSpec(BaseModel):
 
     def build(self) -> Run:
         """The system, start, times and method that this spec names."""
-        key = as_key(self.seed, None)
+        key = as_key(self.key)
         system, x0 = self.draw(key)
         return Run(system, x0, self.times.build(), self.build_method(), key_for("noise", key))
 
@@ -116,10 +116,10 @@ class RunSpec(BaseModel):
                 raise InputError("start.tokens: all tokens must have as many entries.")
             return jnp.asarray(self.start.tokens, dtype=self.dtype)
         given = {"key": key, "dtype": np.dtype(self.dtype)}
-        return named("start", self.start.name, initial.STARTS, self.start.parameters(), given)
+        return build_named("start", self.start.name, initial.STARTS, self.start.parameters(), given)
 
     def build_method(self) -> Method | None:
         """The method that this spec names, if it does."""
         if self.method is None:
             return None
-        return named("method", self.method.name, METHODS, self.method.parameters(), {})
+        return build_named("method", self.method.name, METHODS, self.method.parameters(), {})

@@ -85,7 +85,7 @@ def default_spec() -> RunSpec:
     return parse_spec(
         {
             "title": "Metastable clusters on the sphere",
-            "seed": 0,
+            "key": 0,
             "system": {"name": "SA", "beta": 9.0},
             "start": {"name": "sphere", "n": 64, "d": 3},
             "times": {"stop": 1e4, "first": 0.1, "count": 200, "spacing": "log"},

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import jax
 from jaxtyping import Array
 
 from attnflow.errors import InputError
-from attnflow.spec.build import drawn, is_scores, named, scores_matrix, vector, weight
+from attnflow.spec.build import build_named, drawn, is_scores, scores_matrix, vector, weight
 from attnflow.systems import SYSTEMS, System
-from attnflow.weights.couplings import COUPLINGS
-from attnflow.weights.frequencies import FREQUENCIES
-from attnflow.weights.graphs import GRAPHS
+from attnflow.systems.presets import Drawn
 
-SCORES = ("Q", "K", "V")
-OF_TOKENS: dict[str, Any] = {"omega": FREQUENCIES, "graph": GRAPHS, "h": COUPLINGS}
-"""What a system may have for each token or pair of tokens, and the families it is drawn from."""
-
-OF_BLOCKS = ("O", "b_Q", "b_K", "b_V", "b_O", "w", "a", "b", "c", "gain", "shift", "g")
-"""The other weights of a block of a Transformer; as plain numbers they may mean something else."""
-
-PURPOSES = (
-    "start", "Q", "K", "V", "omega", "graph", "h", "O", "b_Q", "b_K", "b_V", "b_O",
-    "w", "a", "b", "c", "gain", "shift", "noise", "g",
-)  # fmt: skip
-"""New ones go last: the place of a purpose is part of its key."""
+NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        [
+            "start",
+            "Q",
+            "K",
+            "V",
+            "omega",
+            "graph",
+            "h",
+            "O",
+            "b_Q",
+            "b_K",
+            "b_V",
+            "b_O",
+            "w",
+            "a",
+            "b",
+            "c",
+            "gain",
+            "shift",
+            "noise",
+            "g",
+        ]
+    )
+}
+"""The first names were numbered, and specs still draw what they always drew; no more are added."""
 
 
 def key_for(purpose: str, key: Array) -> Array:
-    """The key of one of the things that a spec draws, from the key of all of them."""
-    return jax.random.fold_in(key, PURPOSES.index(purpose))
+    """The key of one of the things that a spec draws, from the key of all of them.
+
+    It depends on the name alone, so that what else a spec draws changes nothing.
+    """
+    number = NUMBERS.get(purpose, zlib.crc32(purpose.encode()))
+    return jax.random.fold_in(key, number)
 
 
 def build_system(
@@ -39,13 +58,11 @@ def build_system(
     """The system of a table for n tokens in R^d, and the one inside where it has one (`Noisy`)."""
     parameters = dict(parameters)
     scores = parameters.pop("V") if is_scores(parameters.get("V")) else None
+    declared = SYSTEMS[name].drawn if name in SYSTEMS else {}
     for field, value in parameters.items():
-        place = f"{where}.{field}"
-        if field in SCORES or (field in OF_BLOCKS and isinstance(value, (list, dict))):
-            parameters[field] = weight(place, value, d, key_for(field, key))
-        elif field in OF_TOKENS:
-            given = {"n": n, "key": key_for(field, key)}
-            parameters[field] = drawn(place, value, OF_TOKENS[field], given)
+        if field in declared:
+            place = f"{where}.{field}"
+            parameters[field] = _draw(place, value, declared[field], n, d, key_for(field, key))
     if scores is not None:
         parameters["V"] = scores_matrix(scores, parameters.get("Q"), parameters.get("K"))
     if "D" in parameters:
@@ -55,4 +72,12 @@ def build_system(
         if not isinstance(inner.get("name"), str):
             raise InputError(f'{where}.system.name: missing, such as name = "SA".')
         parameters["system"] = build_system(f"{where}.system", inner["name"], inside, n, d, key)
-    return named(where, name, SYSTEMS, parameters, {})
+    return build_named(where, name, SYSTEMS, parameters, {})
+
+
+def _draw(where: str, value: Any, declared: Drawn, n: int, d: int, key: Array) -> Any:
+    if declared.size == "n":
+        return drawn(where, value, declared.families, {"n": n, "key": key})
+    if declared.numbers or isinstance(value, (list, dict)):
+        return weight(where, value, d, key)
+    return value

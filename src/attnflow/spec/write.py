@@ -10,10 +10,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from attnflow.attention import BACKENDS, Backend, Causal, Given, Mask
+from attnflow.attention import BACKENDS, Backend, Causal, ExplicitMask, Mask
 from attnflow.checks import require_finite
 from attnflow.errors import InputError
-from attnflow.simulate import METHODS, Method
+from attnflow.retired import renamed_arguments
+from attnflow.simulation import METHODS, Method
 from attnflow.spec.read import LARGEST, parse_spec
 from attnflow.systems import SYSTEMS, System
 from attnflow.weights.couplings import COUPLINGS
@@ -28,19 +29,20 @@ ARGUMENTS = {
 """What the functions that a system may have are functions of; weights are functions of time."""
 
 
+@renamed_arguments(seed="key")
 def write_spec(
     system: System,
     x0: Any,
     ts: Any,
     method: Method | None = None,
     title: str | None = None,
-    seed: int | None = None,
+    key: int | None = None,
 ) -> str:
     """The text of a spec with these weights, tokens and times, to the last digit.
 
     What a spec cannot hold is refused: a weight that is a function of time; an objective, a
     potential, a coupling, a mask, a backend, a method or a system of one's own, whatever its name;
-    several starts at once. The text is read again, and refused if another run comes back. The seed
+    several starts at once. The text is read again, and refused if another run comes back. The key
     is what noise is drawn from.
 
     >>> import attnflow as af
@@ -61,8 +63,8 @@ def write_spec(
     require_finite(tokens, "x0")
     require_finite(times, "ts")
     parts = [f"title = {_text(title)}\n"] if title else []
-    if seed is not None:
-        parts.append(f"seed = {seed}\n")
+    if key is not None:
+        parts.append(f"key = {key}\n")
     if tokens.dtype == np.float32:
         parts.append('dtype = "float32"\n')
     parts.append(_table("system", _described(system)))
@@ -79,8 +81,8 @@ def write_spec(
 def toml_of(fields: dict[str, Any]) -> str:
     """The text of a spec that is given as a table of tables.
 
-    >>> print(toml_of({"seed": 1, "system": {"name": "SA", "beta": 4.0}}))
-    seed = 1
+    >>> print(toml_of({"key": 1, "system": {"name": "SA", "beta": 4.0}}))
+    key = 1
     <BLANKLINE>
     [system]
     name = "SA"
@@ -95,7 +97,7 @@ def toml_of(fields: dict[str, Any]) -> str:
 def given(fields: dict[str, Any]) -> dict[str, Any]:
     """A spec without what it does not say, as TOML has no word for nothing.
 
-    >>> given({"seed": None, "system": {"name": "SA", "V": None}})
+    >>> given({"key": None, "system": {"name": "SA", "V": None}})
     {'system': {'name': 'SA'}}
     """
     return {
@@ -168,7 +170,7 @@ def _require_same(
 def _same(a: Any, b: Any) -> bool:
     """Whether two values have equal numbers, whatever their precision, and the same functions.
 
-    The key that a system draws from is no part of it: a spec has a seed.
+    The key that a system draws from is no part of it: a spec has its own.
     """
     a, b = (jax.tree.map(_keyless, c) for c in (a, b))
     form: Any = jax.tree.structure(a)
@@ -185,7 +187,7 @@ def _keyless(leaf: Any) -> Any:
 
 def _called(name: str, value: Mask | Backend) -> Any:
     """What a spec says for a mask or a backend."""
-    if isinstance(value, Given):
+    if isinstance(value, ExplicitMask):
         return value.allowed
     known = {"causal": Causal} | BACKENDS
     for word, kind in known.items():

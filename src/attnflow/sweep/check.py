@@ -11,7 +11,7 @@ import numpy as np
 
 from attnflow.checks import require_memory
 from attnflow.errors import InputError
-from attnflow.simulate import inputs
+from attnflow.simulation import inputs
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.grid import Grid
 from attnflow.sweep.tile import Computer

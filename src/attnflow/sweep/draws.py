@@ -20,8 +20,8 @@ from attnflow.sweep.grid import Grid
 from attnflow.systems import SYSTEMS
 
 RULE = (
-    "key of a realisation: the seed, then 64 bits of the SHA-256 of the fields of system and start "
-    "that are not their defaults, then the number of the realisation"
+    "key of a realisation: the spec's key, then 64 bits of the SHA-256 of the fields of "
+    "system and start that are not their defaults, then the number of the realisation"
 )
 """How keys are made, as stores say it."""
 
@@ -112,14 +112,14 @@ def _digest(lines: Iterable[str]) -> bytes:
 @jax.jit
 @partial(jax.vmap, in_axes=(None, 0, 0))
 def run_keys(
-    seed: Int[Array, ""], words: UInt32[Array, " 2"], number: Int[Array, ""]
+    key: Int[Array, ""], words: UInt32[Array, " 2"], number: Int[Array, ""]
 ) -> Key[Array, ""]:
-    """The key of a realisation of a cell, for arrays of them: from seed, mark and number alone.
+    """The key of a realisation of a cell, from the spec's key, mark and number alone.
 
     >>> run_keys(0, np.array([[7, 1], [7, 1]], np.uint32), np.array([0, 1])).shape
     (2,)
     """
-    key = jax.random.key(seed)
+    key = jax.random.key(key)
     for word in (words[0], words[1], number):
         key = jax.random.fold_in(key, word)
     return key

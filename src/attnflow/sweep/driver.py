@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attnflow._version import __version__
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError, sentence
+from attnflow.retired import renamed_arguments
 from attnflow.spec.read import parse_sweep, read_sweep
 from attnflow.spec.sweep import SweepSpec
 from attnflow.stores import open_dataset
@@ -50,6 +51,7 @@ class Tally:
         return self.before + self.done == self.cells
 
 
+@renamed_arguments(tell="on_progress")
 def run(
     spec: SweepSpec | Mapping[str, Any] | Place,
     store: Place,
@@ -57,16 +59,16 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     patience: float | None = None,
-    tell: Callable[[Tally], object] = lambda tally: None,
+    on_progress: Callable[[Tally], object] = lambda tally: None,
 ) -> Tally:
     """Compute every cell of a spec into a Zarr store, or what is missing of it.
 
     The spec is a `SweepSpec`, a dictionary or the path of a TOML file. The work is done by this
     process, by `workers` processes of a local Dask cluster, or by the cluster at the address
-    `scheduler`; the numbers are the same. `tell` is called after every block. A block that fails
-    is told in the tally and does not stop the others. Ctrl-C keeps what is done, and the same call
-    goes on from there. Workers hang at times: where none of them has done a block for `patience`
-    seconds, they are started anew and their blocks given out again.
+    `scheduler`; the numbers are the same. `on_progress` is called after every block. A block
+    that fails is counted in the tally and does not stop the others. Ctrl-C keeps what is done, and
+    the same call goes on from there. Workers hang at times: where none of them has done a block
+    for `patience` seconds, they are started anew and their blocks given out again.
 
     >>> import tempfile
     >>> spec = {"system": {"name": "SA"}, "start": {"n": 4, "d": 2},
@@ -92,16 +94,16 @@ def run(
     with place.writing():
         done = {block.number for block in place.done() if place.is_sound(block)}
         tally = Tally(place.grid.cells, sum(place.grid[number].size for number in done))
-        tell(tally)
+        on_progress(tally)
         missing = [number for number in range(len(place.grid)) if number not in done]
         if missing:
             with (
                 engine(workers, scheduler) as chosen,
-                closing(_results(chosen, place, missing, tally, patience, tell)) as found,
+                closing(_results(chosen, place, missing, tally, patience, on_progress)) as found,
             ):
                 for number, result in found:
                     _keep(place, place.grid[number], result, tally)
-                    tell(tally)
+                    on_progress(tally)
     return tally
 
 
@@ -111,11 +113,11 @@ def _results(
     missing: list[int],
     tally: Tally,
     patience: float | None,
-    tell: Callable[[Tally], object],
+    on_progress: Callable[[Tally], object],
 ) -> Generator[tuple[int, Result], None, None]:
     def stopping(in_flight: int) -> None:
         tally.stopping = in_flight
-        tell(tally)
+        on_progress(tally)
 
     inspection = Inspection(place.grid, *place.arrays())
     return results(
@@ -154,9 +156,9 @@ def prepare(spec: SweepSpec, path: Path) -> Store:
 
 
 def provenance(spec: SweepSpec) -> dict[str, Any]:
-    """What made a store: package versions and the seed."""
+    """What made a store: package versions and the key."""
     versions = {"attnflow": __version__} | {name: version(name) for name in PACKAGES}
-    return {"title": spec.title or "", "seed": spec.seed, "versions": json.dumps(versions)}
+    return {"title": spec.title or "", "key": spec.key, "versions": json.dumps(versions)}
 
 
 def _keep(store: Store, block: Block, result: Result, tally: Tally) -> None:

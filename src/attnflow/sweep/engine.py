@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from attnflow._version import __version__
 from attnflow.checks import available_cores
 from attnflow.errors import InputError
-from attnflow.extras import needed
-from attnflow.signals import held, kept_from_children
+from attnflow.extras import import_optional
+from attnflow.signals import defer_interrupts, shield_children
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.inspection import Computed
 from attnflow.sweep.reduce import reduced
@@ -79,7 +79,7 @@ def results(
     running: dict[Future, int] = {}
     tries: Counter[int] = Counter()
     told, last, limit = False, time.monotonic(), None if patience is None else FIRST * patience
-    with held() as stopped:
+    with defer_interrupts() as stopped:
         while True:
             for number in _first(waiting, 0 if stopped() else engine.width - len(running)):
                 running[engine.executor.submit(compute, spec, number)] = number
@@ -139,7 +139,7 @@ def _first(numbers: Iterator[int], count: int) -> Iterator[int]:
 
 def distributed() -> Any:
     """Dask's package for clusters, which is an extra and is imported here alone."""
-    return needed("distributed", "sweep", "workers need Dask")
+    return import_optional("distributed", "sweep", "workers need Dask")
 
 
 @contextlib.contextmanager
@@ -177,7 +177,7 @@ def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
         options = {"threads_per_worker": 1, "dashboard_address": None}
         with contextlib.ExitStack() as stack:
-            with kept_from_children():
+            with shield_children():
                 local = stack.enter_context(dask.LocalCluster(n_workers=workers, **options))
             yield stack.enter_context(dask.Client(local))
         return

@@ -20,7 +20,7 @@ from zlib import crc32
 import numpy as np
 
 from attnflow.errors import InputError
-from attnflow.files import clear_unfinished, is_held, only_one, whole, write_whole
+from attnflow.files import atomic_write, atomic_write_text, clear_unfinished, file_lock, is_locked
 from attnflow.records import read_json, read_record
 from attnflow.spec.read import parse_sweep
 from attnflow.spec.sweep import RECORDS, SweepSpec, flat, path
@@ -80,7 +80,7 @@ class Store:
     def create(self, kept: list[Variable], attributes: dict[str, Any]) -> None:
         """An empty store; it appears when it is complete, unless there is one by then."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(self.path) as place:
+        with atomic_write(self.path) as place:
             if not self.path.exists():
                 self._lay_out(place, kept, attributes)
 
@@ -146,7 +146,7 @@ class Store:
                 self._arrays[name][block.region] = value
             chunks = {name: self._chunk(name, block).read_bytes() for name in values}
             marks = {name: (len(chunk), crc32(chunk)) for name, chunk in chunks.items()}
-            write_whole(self._record(block), json.dumps(marks))
+            atomic_write_text(self._record(block), json.dumps(marks))
             self._failure(block).unlink(missing_ok=True)
         except (OSError, InputError) as error:
             why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror
@@ -157,7 +157,7 @@ class Store:
 
     def note_failure(self, block: Block, failure: Failure) -> None:
         """Remember why a block could not be computed, for whoever asks how the sweep stands."""
-        write_whole(self._failure(block), json.dumps(asdict(failure)))
+        atomic_write_text(self._failure(block), json.dumps(asdict(failure)))
 
     def done(self) -> Iterator[Block]:
         """The blocks that are complete; those with a chunk that was cut short are not."""
@@ -206,7 +206,7 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Be the only one who writes; what writers that died have left is cleared away."""
-        with only_one(self._lock, f"{self.path}: another process is computing this sweep"):
+        with file_lock(self._lock, f"{self.path}: another process is computing this sweep"):
             clear_unfinished(self.path / RECORDS)
             for name in self._arrays:
                 for left in (self.path / name).rglob("*.partial"):
@@ -216,7 +216,7 @@ class Store:
     @property
     def being_written(self) -> bool:
         """Whether a process is computing this sweep; looking needs no right to write."""
-        return is_held(self._lock)
+        return is_locked(self._lock)
 
     @property
     def _lock(self) -> Path:

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from attnflow.simulate import inputs
-from attnflow.simulate.solve import Problem
+from attnflow.simulation import inputs
+from attnflow.simulation.solve import Problem
 from attnflow.spec.model import RunSpec
 from attnflow.spec.sweep import SweepSpec
 from attnflow.spec.system import key_for
@@ -57,7 +57,7 @@ class Computer:
         parts = []
         for first in range(0, len(rows), size):
             take = np.arange(first, first + size) % len(rows)
-            keys = run_keys(self.spec.seed, marks[rows[take]], each[take])
+            keys = run_keys(self.spec.key, marks[rows[take]], each[take])
             parts.append(jax.tree.map(np.asarray, run(traced[rows[take]], keys)))
         kept, ended = jax.tree.map(lambda *a: np.concatenate(a)[: len(rows)], *parts)
         shape = (*block.shape, count)
@@ -125,10 +125,10 @@ class Computer:
         """The system, in the precision of the run, and the start."""
         system, x0 = run.draw(key)
 
-        def precise(leaf: Any) -> Any:
+        def with_exact_sums(leaf: Any) -> Any:
             return leaf.astype(x0.dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
-        return jax.tree.map(precise, system), x0
+        return jax.tree.map(with_exact_sums, system), x0
 
     def _observe(self, t: Any, x: Any, system: System) -> dict[str, Array]:
         return {name: keep(t, x, system) for name, keep in self.keep.items()}

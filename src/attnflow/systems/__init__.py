@@ -2,7 +2,7 @@
 
 from attnflow.systems.aggregation import Aggregation
 from attnflow.systems.angular import AngularSA, AngularUSA
-from attnflow.systems.base import Diffusive, Map, Random, System
+from attnflow.systems.base import Cost, Diffusive, Map, Random, System
 from attnflow.systems.cbo import CBO
 from attnflow.systems.consensus import ConsensusAttention
 from attnflow.systems.coupling import CircleCoupling
@@ -69,6 +69,7 @@ __all__ = [
     "AngularUSA",
     "CircleCoupling",
     "ConsensusAttention",
+    "Cost",
     "CuckerSmale",
     "Diffusive",
     "EllipsoidAttention",

@@ -14,6 +14,7 @@ from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
 from attnflow.systems.potentials import POTENTIALS, Potential, as_potential
+from attnflow.systems.presets import Preset
 
 
 class Aggregation(Pairwise):
@@ -40,12 +41,12 @@ class Aggregation(Pairwise):
 
     equation: ClassVar[str] = "x_i' = −(1/n) Σ_j ∇W(x_i − x_j)"
     source: ClassVar[str] = "[P](3.10), slides"
+    space = Euclidean()
+    preset = Preset(None, 0.0, "cube", 0.8, side=2.0, method="coarsening", n=40)
 
-    space: Euclidean
     W: Any
 
     def __init__(self, W: Any = "log"):
-        self.space = Euclidean()
         self.W = as_potential(W)
 
     def velocity(

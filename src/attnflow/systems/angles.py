@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from attnflow.checks import NO_NUMBERS, as_floats, as_number, require_finite
 from attnflow.errors import InputError
-from attnflow.spaces import Circle, Space, require_angles
+from attnflow.spaces import Circle, require_angles
 from attnflow.systems.base import System
 from attnflow.systems.kernels import as_shares
+from attnflow.systems.presets import Drawn
+from attnflow.weights.frequencies import FREQUENCIES
 
 
 class AngleSystem(System):
@@ -21,10 +23,7 @@ class AngleSystem(System):
     Angles are not brought back to one turn.
     """
 
-    space: Space
-
-    def __init__(self) -> None:
-        self.space = Circle()
+    space = Circle()
 
     @property
     def noise_obstacle(self) -> str | None:
@@ -43,11 +42,12 @@ class Oscillators(AngleSystem):
     A subclass gives the pull p. A token's share is its part of the total mass, 1/n without masses.
     """
 
+    drawn: ClassVar = {"omega": Drawn(FREQUENCIES, "n")}
+
     K: Float[Array, ""]
     omega: Float[Array, "*n"] | None
 
     def __init__(self, K: Any, omega: Any):
-        super().__init__()
         self.K = as_number(K, "K")
         self.omega = _as_frequencies(omega)
 

@@ -12,6 +12,7 @@ from attnflow.systems.angles import AngleSystem, as_angles
 from attnflow.systems.attention import as_beta
 from attnflow.systems.fields import AttentionField
 from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
+from attnflow.systems.presets import Preset
 
 
 class AngularAttention(AngleSystem, Pairwise):
@@ -23,8 +24,7 @@ class AngularAttention(AngleSystem, Pairwise):
 
     beta: Float[Array, ""]
 
-    def __init__(self, beta: Float[ArrayLike, ""] | int):
-        super().__init__()
+    def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0):
         self.beta = as_beta(beta)
 
     @property
@@ -88,7 +88,10 @@ class AngularSA(AngularAttention):
 
     equation: ClassVar[str] = "θ_i' = Σ_j A_ij sin(θ_j − θ_i), A = softmax(β cos(θ_j − θ_i))"
     source: ClassVar[str] = "[P](7.1)"
+    preset = Preset("beta", 4.0, "angles", 12.0, of_rows=1)
     normalised = True
+
+    __init__ = AngularAttention.__init__
 
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """1 over the sum of the weights."""
@@ -110,7 +113,10 @@ class AngularUSA(AngularAttention):
 
     equation: ClassVar[str] = "θ_i' = (1/n) Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i)"
     source: ClassVar[str] = "[P](7.1)"
+    preset = Preset("beta", 2.0, "angles", 6.0, of_rows=1)
     normalised = False
+
+    __init__ = AngularAttention.__init__
 
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """e^β, which the weights are without."""

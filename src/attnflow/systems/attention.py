@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import (
@@ -19,13 +20,15 @@ from attnflow.attention import (
     attention_weights,
 )
 from attnflow.attention.backends import as_backend, choose
-from attnflow.attention.masks import Given
+from attnflow.attention.masks import ExplicitMask
 from attnflow.checks import as_floats, as_number, is_traced
 from attnflow.errors import InputError
-from attnflow.spaces import Space
-from attnflow.systems.base import System
+from attnflow.systems.base import Cost, System
 from attnflow.systems.fields import AttentionField
+from attnflow.systems.presets import MATRIX
 from attnflow.weights import AbstractHeads, Breaks, Heads, Weight
+
+RUN_APART = "tokens that are close on R^d may run apart"
 
 
 class AttentionSystem(System):
@@ -34,21 +37,33 @@ class AttentionSystem(System):
     The layer is the residual step with the full, unprojected update, then retraction: E3 on R^d,
     SAd on the sphere. Tokens that are integers become floats.
 
-    A subclass says with `attention_only` whether that equation is all of it.
+    A subclass gives `space` and `kind`, and says with `attention_only` whether that equation is
+    all of it.
+
+    Args:
+        beta: inverse temperature β, any finite number. 0 is uniform attention; a negative β lets
+            tokens attend to those that are unlike them.
+        Q: query matrix, k × d; a number c is c times the identity, which is the default. A leading
+            axis is one of heads, whose sums add up; a function of t, `PerLayer`, `Redrawn` or
+            `Scheduled` changes in time.
+        K: key matrix, like Q.
+        V: value matrix, d × d, like Q; `V=-1.0` repels.
+        mask: who sees whom: "causal", a boolean matrix (n, n), or a `Mask`; by default everybody.
+        backend: how sums are computed: "dense", "blocked", "spectral" or a `Backend`; by default
+            what is fastest for the number of tokens.
     """
 
-    space: Space
+    kind: eqx.AbstractVar[Kind]
     heads: AbstractHeads
     beta: Float[Array, ""]
-    kind: Kind
     mask: Mask | None
     backend: Backend | None
+    negative: bool = eqx.field(static=True)
+    drawn: ClassVar = {"Q": MATRIX, "K": MATRIX, "V": MATRIX}
 
     def __init__(
         self,
-        space: Space,
-        kind: Kind,
-        beta: Float[ArrayLike, ""] | int,
+        beta: Float[ArrayLike, ""] | int = 1.0,
         *,
         Q: Weight = None,
         K: Weight = None,
@@ -56,10 +71,11 @@ class AttentionSystem(System):
         mask: Any = None,
         backend: Any = None,
     ):
-        self.space = space
-        self.kind = kind
         self.beta = as_beta(beta)
+        self.negative = not is_traced(self.beta) and bool(self.beta < 0)
         self.heads = Heads(Q, K, V)
+        if mask is not None and self.kind.mask_obstacle is not None:
+            raise InputError(self.kind.mask_obstacle)
         self.mask = as_mask(mask)
         self.backend = as_backend(backend)
 
@@ -113,8 +129,9 @@ class AttentionSystem(System):
 
     @property
     def _unit(self) -> bool:
-        """Whether scores are those of unit vectors, and nothing else enters the weights."""
-        return self.space.unit and self.heads.plain_scores and self.kind.rowwise
+        """Whether scores are those of unit vectors, a token's largest being that with itself."""
+        plain = self.heads.plain_scores and self.kind.rowwise and not self.negative
+        return self.space.unit and plain
 
     def _backend(self, x: Float[Array, "n d"]) -> Backend:
         if self.backend is not None:
@@ -165,7 +182,7 @@ class AttentionSystem(System):
         None where they are not, and exact up to rounding: see `Spectral`.
 
         >>> import attnflow as af
-        >>> x = af.initial.sphere(n=3000, d=2, seed=0)
+        >>> x = af.initial.sphere(n=3000, d=2, key=0)
         >>> bool(af.SA(beta=4.0).error_bound(x) < 1e-11)
         True
         """
@@ -178,7 +195,7 @@ class AttentionSystem(System):
         q, k, beta, kind = self.kind.as_rowwise(x, x, beta, masses, None)
         return backend.error_bound(Task(q, k, x, beta, masses, None, kind, unit=self._unit))
 
-    def precise(self, n: int) -> AttentionSystem:
+    def with_exact_sums(self, n: int) -> AttentionSystem:
         """With sums whose error is relative to each term, and no expansion in harmonics."""
         if self.backend is not None:
             return self
@@ -188,6 +205,18 @@ class AttentionSystem(System):
             choose(n, self.heads.count, exact=True),
             is_leaf=lambda leaf: leaf is None,
         )
+
+    @property
+    def autonomous(self) -> bool:
+        """Whether no weight depends on t, where attention is all there is."""
+        return self.attention_only and self.heads.autonomous
+
+    @property
+    def merging_obstacle(self) -> str | None:
+        """None without a mask, with constant weights, in a bounded space."""
+        if not self.attention_only:
+            return super().merging_obstacle
+        return RUN_APART if self.space.flat else self._what_parts_equals
 
     @property
     def _what_parts_equals(self) -> str | None:
@@ -228,14 +257,15 @@ class AttentionSystem(System):
                 f"x0 has tokens of dimension d = {d}, but the weights of "
                 f"{type(self).__name__} expect d = {self.heads.dim}."
             )
-        if isinstance(self.mask, Given) and len(self.mask.allowed) != n:
+        if isinstance(self.mask, ExplicitMask) and len(self.mask.allowed) != n:
             raise InputError(f"x0 has {n} tokens, but the mask is for {len(self.mask.allowed)}.")
 
-    def scores_held(self, n: int) -> int:
-        """As many as the backend holds for each head."""
+    def cost(self, n: int) -> Cost:
+        """All pairs; in memory are as many as the backend holds for each head."""
         backend = choose(n, self.heads.count) if self.backend is None else self.backend
         held = backend.scores_held(n) if self.kind.rowwise else n * n
-        return (self.heads.count or 1) * held
+        count = self.heads.count or 1
+        return Cost(count * n * n, count * held)
 
     def parameters(self) -> dict[str, Any]:
         """β, and whatever is not its default."""
@@ -246,9 +276,9 @@ class AttentionSystem(System):
 
 def as_beta(beta: Any) -> Float[Array, ""]:
     """The inverse temperature as an array leaf, so that a new value recompiles nothing."""
-    array = as_number(beta, "beta")
-    if not is_traced(array) and array < 0:
+    if np.ndim(beta) > 0:
         raise InputError(
-            f"beta must not be negative, but it is {beta!r}: Q=-1.0 turns scores round."
+            f"beta must be a number, but its shape is {np.shape(beta)}: weights are keywords, as "
+            "in PureAttention(1.0, Q=Q, K=K, V=V)."
         )
-    return array
+    return as_number(beta, "beta")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +15,20 @@ from jaxtyping import Array, Float, Inexact, Key
 from attnflow.errors import InputError
 from attnflow.spaces import Space
 from attnflow.systems.fields import AttentionField, Field
+from attnflow.systems.presets import Drawn, Preset
 from attnflow.weights.breaks import Breaks
+
+
+class Cost(NamedTuple):
+    """What one velocity takes.
+
+    Attributes:
+        pairs: how many pairs of tokens it looks at, by which `simulate` paces its work.
+        held: how many scores are in memory at once.
+    """
+
+    pairs: int
+    held: int
 
 
 class System(eqx.Module):
@@ -32,6 +46,10 @@ class System(eqx.Module):
     dynamics: ClassVar[str] = "flow"
     """How it goes on in time, by which methods are chosen: "flow" (by its velocity), "diffusion"
     (a flow with noise), "map" (by layers alone) or "inclusion" (its velocity jumps with x)."""
+    drawn: ClassVar[Mapping[str, Drawn]] = {}
+    """The arguments that a spec may draw at random, and from which families."""
+    preset: ClassVar[Preset | None] = None
+    """The run that the page shows for it; None where it shows none."""
 
     space: eqx.AbstractVar[Space]
 
@@ -114,7 +132,7 @@ class System(eqx.Module):
         """
         return "it does not declare that equal tokens stay equal"
 
-    def precise(self, n: int) -> System:
+    def with_exact_sums(self, n: int) -> System:
         """The system for n tokens with forces that are exact however small (metastable states)."""
         return self
 
@@ -155,7 +173,7 @@ class System(eqx.Module):
         """Whether it draws random numbers as it runs, so that `simulate` needs a key."""
         return False
 
-    def drawing(self, key: Key[Array, ""]) -> System:
+    def with_key(self, key: Key[Array, ""]) -> System:
         """The system that draws its numbers from this key: itself, where it draws none."""
         return self
 
@@ -170,13 +188,9 @@ class System(eqx.Module):
     def check_layers(self, dt: Any, start: Any) -> None:
         """Raise an error that says why layers of step dt from time `start` are not possible."""
 
-    def scores_held(self, n: int) -> int:
-        """How many scores are in memory at once for n tokens."""
-        return n * n
-
-    def pairs(self, n: int) -> int:
-        """How many pairs of rows a velocity looks at, by which `simulate` paces its work."""
-        return n * n
+    def cost(self, n: int) -> Cost:
+        """What one velocity of n tokens takes: by default all n² pairs, all in memory at once."""
+        return Cost(n * n, n * n)
 
     def __repr__(self) -> str:
         """The name with its parameters; long arrays as their shape."""
@@ -200,16 +214,16 @@ class Random(System):
         """True."""
         return True
 
-    def drawing(self, key: Key[Array, ""]) -> Random:
+    def with_key(self, key: Key[Array, ""]) -> Random:
         """The system that draws its numbers from this key."""
         return eqx.tree_at(lambda s: s.key, self, key, is_leaf=lambda leaf: leaf is None)
 
 
 class Diffusive(Random):
-    """A flow with noise: `dx = velocity dt + diffuse(t, x, dW)`, W a Brownian motion like x.
+    """A flow with noise: `dx = velocity dt + apply_noise(t, x, dW)`, W a Brownian motion like x.
 
-    A subclass gives `diffuse`, `additive` and `noise_rate`; and `kick` where it knows better than
-    one tangential step what the noise alone does.
+    A subclass gives `apply_noise`, `additive` and `noise_rate`; and `kick` where it knows better
+    than one tangential step what the noise alone does.
     """
 
     dynamics: ClassVar[str] = "diffusion"
@@ -233,7 +247,7 @@ class Diffusive(Random):
         """The rate at which the noise changes what it does, 1/time: a step has to resolve it."""
 
     @abc.abstractmethod
-    def diffuse(
+    def apply_noise(
         self,
         t: Any,
         x: Float[Array, "n d"],
@@ -256,7 +270,7 @@ class Diffusive(Random):
         masses: Float[Array, " n"] | None = None,
     ) -> Any:
         """The state after the noise alone has acted for a time dt, in which W has moved by w."""
-        return self.retract(x + self.diffuse(t, x, w, masses))
+        return self.retract(x + self.apply_noise(t, x, w, masses))
 
     def noise_shape(self, x: Any) -> tuple[int, ...]:
         """The shape of W for a state like x."""

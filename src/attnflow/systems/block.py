@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,8 +12,9 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.attention import Softmax
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError, unknown
-from attnflow.spaces import Space
 from attnflow.systems.attention import AttentionSystem
+from attnflow.systems.options import options_of
+from attnflow.systems.presets import BLOCK_WEIGHT, MATRIX
 from attnflow.weights.affine import AffineHeads
 from attnflow.weights.breaks import Breaks
 from attnflow.weights.feedforward import FeedForward
@@ -30,25 +31,64 @@ class Block(AttentionSystem):
     layer, retraction, as in practice. "strang" is half a step of attention, a step
     of feed-forward, half a step of attention, each a midpoint step: the error is then O(Δt³).
     Weights that depend on time are those of k·Δt throughout layer k.
+
+    Args:
+        beta: inverse temperature β; trained models have 1/√k for queries of k entries.
+        Q: query matrix (k, d), or (heads, k, d). Every weight may also be a number (that times the
+            identity), a function of t, `PerLayer` or `Redrawn`.
+        K: key matrix, like Q.
+        V: value matrix (v, d), or (heads, v, d).
+        O: output matrix (d, v), or (heads, d, v).
+        b_Q: bias of the queries, (k,) or (heads, k).
+        b_K: bias of the keys, like b_Q.
+        b_V: bias of the values, (v,) or (heads, v).
+        b_O: bias of the output, (d,).
+        w: second matrix of the feed-forward layer, (d, m).
+        a: first matrix of the feed-forward layer, (m, d).
+        b: its bias inside σ, (m,).
+        c: its bias outside, (d,).
+        g: gate (m, d): the layer is then `w (σ(g x) · (a x + b)) + c`.
+        sigma: σ: "relu", "gelu" (exact), "gelu_tanh", "silu", "tanh" or a function.
+        rotary: angles by which queries and keys turn from place to place, or a `Rotary`.
+        splitting: "lie" or "strang".
+        mask: who sees whom: "causal", a boolean matrix (n, n), or a `Mask`.
+        backend: how sums are computed: see `SA`.
     """
+
+    kind = Softmax()
+    drawn: ClassVar = dict.fromkeys(("Q", "K", "V"), MATRIX) | dict.fromkeys(
+        ("O", "b_Q", "b_K", "b_V", "b_O", "w", "a", "b", "c", "g"), BLOCK_WEIGHT
+    )
 
     feed_forward: FeedForward | None
     splitting: str = eqx.field(static=True)
 
+    @options_of(AttentionSystem)
     def __init__(
         self,
-        space: Space,
-        beta: Float[ArrayLike, ""] | int,
-        heads: AffineHeads,
-        feed_forward: FeedForward | None,
+        beta: Float[ArrayLike, ""] | int = 1.0,
         *,
+        Q: Weight = None,
+        K: Weight = None,
+        V: Weight = None,
+        O: Weight = None,
+        b_Q: Weight = None,
+        b_K: Weight = None,
+        b_V: Weight = None,
+        b_O: Weight = None,
+        w: Weight = None,
+        a: Weight = None,
+        b: Weight = None,
+        c: Weight = None,
+        g: Weight = None,
+        sigma: Any = "relu",
+        rotary: Any = None,
         splitting: str = "lie",
-        mask: Any = None,
-        backend: Any = None,
+        **options: Any,
     ):
-        super().__init__(space, Softmax(), beta, mask=mask, backend=backend)
-        self.heads = heads
-        self.feed_forward = feed_forward
+        super().__init__(beta, **options)
+        self.heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, rotary=rotary)
+        self.feed_forward = as_feed_forward(w, a, b, c, sigma, g)
         if splitting not in SPLITTINGS:
             raise unknown("splitting", splitting, SPLITTINGS)
         self.splitting = splitting

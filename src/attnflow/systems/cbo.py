@@ -13,8 +13,9 @@ from jaxtyping import Array, ArrayLike, Float, Key, Real
 
 from attnflow.checks import as_floats, as_number, require_nonnegative, require_positive
 from attnflow.errors import InputError, unknown
-from attnflow.spaces import Euclidean, Space
-from attnflow.systems.base import Diffusive
+from attnflow.spaces import Euclidean
+from attnflow.systems.base import Cost, Diffusive
+from attnflow.systems.presets import Preset
 
 Objective = Callable[[Array], Array]
 
@@ -58,11 +59,12 @@ class CBO(Diffusive):
 
     equation: ClassVar[str] = "dx_i = −λ (x_i−v) dt + √2 σ |x_i−v| dW_i, v = softmax(−αf)·x"
     source: ClassVar[str] = "[P] §9.4"
+    space = Euclidean()
+    preset = Preset("alpha", 50.0, "cube", 10.0, side=6.0, extra={"objective": "rastrigin"})
 
     alpha: Float[Array, ""]
     lam: Float[Array, ""]
     sigma: Float[Array, ""]
-    space: Space
     key: Key[Array, ""] | None
     objective: Objective = eqx.field(static=True)
 
@@ -84,7 +86,7 @@ class CBO(Diffusive):
         require_positive(self.lam, "lam")
         self.sigma, self.objective = as_number(sigma, "sigma"), objective
         require_nonnegative(self.sigma, "sigma")
-        self.space, self.key = Euclidean(), None
+        self.key = None
 
     def best(
         self, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -102,7 +104,7 @@ class CBO(Diffusive):
         """`−λ (x − v)`."""
         return -self.lam.astype(as_floats(x).dtype) * (as_floats(x) - self.best(x, masses))
 
-    def diffuse(
+    def apply_noise(
         self,
         t: Any,
         x: Float[Array, "n d"],
@@ -127,13 +129,9 @@ class CBO(Diffusive):
         """`dσ²`, at which the noise spreads the squares of distances."""
         return x.shape[-1] * self.sigma**2
 
-    def scores_held(self, n: int) -> int:
-        """One for each particle."""
-        return n
-
-    def pairs(self, n: int) -> int:
+    def cost(self, n: int) -> Cost:
         """Each particle with the one point v."""
-        return n
+        return Cost(n, n)
 
     @property
     def autonomous(self) -> bool:

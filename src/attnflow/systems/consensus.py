@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from jaxtyping import Array, ArrayLike, Float, Real
+from jaxtyping import Array, Float, Real
 
 from attnflow.attention import Softmax, attend
 from attnflow.checks import as_floats
 from attnflow.spaces import Euclidean
-from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import AbstractHeads, Weight, apply
+from attnflow.systems.attention import RUN_APART, AttentionSystem
+from attnflow.systems.presets import Preset
+from attnflow.weights import AbstractHeads, apply
 
 
 class ConsensusAttention(AttentionSystem):
@@ -33,18 +34,11 @@ class ConsensusAttention(AttentionSystem):
     equation: ClassVar[str] = "z_i' = Σ_j A_ij V (z_j − z_i), A = softmax(β <Q z_i, K z_j>)"
     source: ClassVar[str] = "[P](9.4)"
     attention_only = False
+    space = Euclidean()
+    kind = Softmax()
+    preset = Preset("beta", 1.0, "cube", 10.0, side=4.0)
 
-    def __init__(
-        self,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        *,
-        beta: Float[ArrayLike, ""] | int = 1.0,
-        mask: Any = None,
-        backend: Any = None,
-    ):
-        super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+    __init__ = AttentionSystem.__init__
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -78,4 +72,4 @@ class ConsensusAttention(AttentionSystem):
     @property
     def merging_obstacle(self) -> str:
         """Close tokens may run apart on R^d."""
-        return "tokens that are close on R^d may run apart"
+        return RUN_APART

@@ -13,6 +13,8 @@ from attnflow.errors import InputError
 from attnflow.systems.angles import Oscillators
 from attnflow.systems.fields import CouplingField
 from attnflow.systems.kernels import Pairwise, in_blocks
+from attnflow.systems.presets import Drawn, Preset
+from attnflow.weights.couplings import COUPLINGS
 
 
 class CircleCoupling(Oscillators, Pairwise):
@@ -34,6 +36,15 @@ class CircleCoupling(Oscillators, Pairwise):
 
     equation: ClassVar[str] = "θ_i' = ω_i + (K/n) Σ_j h(θ_j − θ_i)"
     source: ClassVar[str] = "[P](7.5)"
+    drawn: ClassVar = Oscillators.drawn | {"h": Drawn(COUPLINGS, "n")}
+    preset = Preset(
+        "K",
+        1.0,
+        "angles",
+        8.0,
+        of_rows=1,
+        extra={"h": {"family": "harmonics", "sin": [0.0, 0.0, 1.0]}},
+    )
 
     h: Callable[..., Any]
 

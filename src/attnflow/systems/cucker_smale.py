@@ -9,8 +9,9 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
-from attnflow.spaces import Euclidean, Space
+from attnflow.spaces import Euclidean
 from attnflow.systems.kernels import Pairwise, as_shares, in_blocks
+from attnflow.systems.presets import Preset
 
 
 class CuckerSmale(Pairwise):
@@ -31,15 +32,15 @@ class CuckerSmale(Pairwise):
 
     equation: ClassVar[str] = "x_i' = v_i, v_i' = (K/n) Σ_j (1+|x_i−x_j|²)^{−b} (v_j − v_i)"
     source: ClassVar[str] = "Cucker–Smale 2007, [E] related work"
+    space = Euclidean()
+    preset = Preset("K", 2.0, "gaussian", 8.0, of_rows=4)
 
     K: Float[Array, ""]
     b: Float[Array, ""]
-    space: Space
 
     def __init__(self, K: Real[ArrayLike, ""] = 1.0, b: Real[ArrayLike, ""] = 0.25):
         self.K, self.b = as_number(K, "K"), as_number(b, "b")
         require_nonnegative(self.b, "b")
-        self.space = Euclidean()
 
     def velocity(
         self, t: Any, x: Real[Array, "n m"], masses: Float[Array, " n"] | None = None

@@ -9,7 +9,8 @@ from jaxtyping import ArrayLike, Float
 from attnflow.attention import Softmax
 from attnflow.spaces import Ellipsoid
 from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import Weight
+from attnflow.systems.options import options_of
+from attnflow.systems.presets import Preset, diagonal
 
 
 class EllipsoidAttention(AttentionSystem):
@@ -30,29 +31,22 @@ class EllipsoidAttention(AttentionSystem):
     source: ClassVar[str] = "[P] §2.2"
     attention_only = True
 
+    kind = Softmax()
+    preset = Preset("beta", 4.0, "ellipsoid", 12.0, 3, extra=diagonal)
+
+    space: Ellipsoid
+
+    @options_of(AttentionSystem)
     def __init__(
         self,
-        beta: Float[ArrayLike, ""] | int,
-        D: Float[ArrayLike, " d"],
+        beta: Float[ArrayLike, ""] | int = 1.0,
         *,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        mask: Any = None,
-        backend: Any = None,
+        D: Float[ArrayLike, " d"],
+        **options: Any,
     ):
-        super().__init__(Ellipsoid(D), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
-
-    @property
-    def autonomous(self) -> bool:
-        """Whether no weight depends on t."""
-        return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str | None:
-        """None without a mask and with constant weights: equal tokens then stay equal."""
-        return self._what_parts_equals
+        self.space = Ellipsoid(D)
+        super().__init__(beta, **options)
 
     def parameters(self) -> dict[str, Any]:
         """D too."""
-        return super().parameters() | {"D": self.space.D}  # type: ignore[attr-defined]
+        return super().parameters() | {"D": self.space.D}

@@ -11,8 +11,9 @@ from jaxtyping import Array, Float, Real
 
 from attnflow.checks import as_floats
 from attnflow.errors import InputError
-from attnflow.spaces import Euclidean, Space
+from attnflow.spaces import Euclidean
 from attnflow.systems.kernels import Pairwise, in_blocks
+from attnflow.systems.presets import MATRIX, Preset
 from attnflow.weights import AbstractHeads, Heads, Weight, apply
 
 ROUNDING = 64
@@ -42,13 +43,15 @@ class Hardmax(Pairwise):
 
     equation: ClassVar[str] = "z_i' = mean over argmax_j <Q z_i, K z_j> of V (z_j − z_i)"
     source: ClassVar[str] = "[P](9.5)(9.6)"
+    drawn: ClassVar = {"Q": MATRIX, "K": MATRIX, "V": MATRIX}
+    preset = Preset(None, 0.0, "cube", 12.0, side=2.0)
     dynamics: ClassVar[str] = "inclusion"
 
-    space: Space
+    space = Euclidean()
+
     heads: Heads
 
-    def __init__(self, Q: Weight = None, K: Weight = None, V: Weight = None):
-        self.space = Euclidean()
+    def __init__(self, *, Q: Weight = None, K: Weight = None, V: Weight = None):
         for name, W in (("Q", Q), ("K", K), ("V", V)):
             if callable(W):
                 raise InputError(f"{name} must be constant for Hardmax, not a function of time.")

@@ -18,6 +18,7 @@ from attnflow.systems.kernels import (
     squared_distances,
     weighted_means,
 )
+from attnflow.systems.presets import Preset
 
 
 class HegselmannKrause(Map, Pairwise):
@@ -41,12 +42,12 @@ class HegselmannKrause(Map, Pairwise):
 
     equation: ClassVar[str] = "x_i ← mean of x_j with |x_i − x_j| ≤ radius"
     source: ClassVar[str] = "[E] related work, Hegselmann–Krause"
+    space = Euclidean()
+    preset = Preset("radius", 1.0, "cube", 20.0, side=6.0)
 
-    space: Euclidean
     radius: Float[Array, ""]
 
     def __init__(self, radius: Float[ArrayLike, ""] | int):
-        self.space = Euclidean()
         self.radius = as_length(radius, "radius")
 
     def layer(

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import as_number, require_positive
 from attnflow.errors import InputError
-from attnflow.systems.base import System
+from attnflow.systems.base import Cost, System
 
 WHOLE, ROWS = 1024, 256
 """Up to WHOLE tokens all pairs are in memory at once; of more, those of ROWS tokens with all."""
@@ -20,9 +20,9 @@ WHOLE, ROWS = 1024, 256
 class Pairwise(System):
     """A system that sums over pairs with `in_blocks`, so that its memory is O(n)."""
 
-    def scores_held(self, n: int) -> int:
-        """Those of a block of rows."""
-        return n * rows(n)
+    def cost(self, n: int) -> Cost:
+        """All pairs; in memory are those of a block of rows."""
+        return Cost(n * n, n * rows(n))
 
 
 def rows(n: int) -> int:

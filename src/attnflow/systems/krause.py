@@ -20,6 +20,7 @@ from attnflow.systems.kernels import (
     squared_distances,
     weighted_means,
 )
+from attnflow.systems.presets import Preset
 
 
 class Krause(Pairwise):
@@ -44,8 +45,9 @@ class Krause(Pairwise):
 
     equation: ClassVar[str] = "x_i' = Σ_j a_ij (x_j − x_i), a_ij ∝ φ(|x_i−x_j|²)"
     source: ClassVar[str] = "[E] related work, Krause"
+    space = Euclidean()
+    preset = Preset("radius", 1.0, "cube", 100.0, side=10.0)
 
-    space: Euclidean
     phi: str | Callable[..., Any] = eqx.field(static=True)
     radius: Float[Array, ""]
 
@@ -55,7 +57,6 @@ class Krause(Pairwise):
         *,
         radius: Float[ArrayLike, ""] | int = 1.0,
     ):
-        self.space = Euclidean()
         self.phi = _checked(phi)
         self.radius = as_length(radius, "radius")
 

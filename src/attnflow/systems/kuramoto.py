@@ -9,7 +9,10 @@ from jaxtyping import Array, ArrayLike, Float, Num, Shaped
 
 from attnflow.errors import InputError
 from attnflow.systems.angles import Oscillators, as_reals, require_length
+from attnflow.systems.base import Cost
 from attnflow.systems.fields import CouplingField
+from attnflow.systems.presets import Drawn, Preset
+from attnflow.weights.graphs import GRAPHS
 
 
 class Kuramoto(Oscillators):
@@ -25,8 +28,8 @@ class Kuramoto(Oscillators):
 
     Equal frequencies synchronise from almost every start. Lorentzian ones of width Δ do so in part,
     `r = √(1 − 2Δ/K)`, above K = 2Δ. Good values: K = 2 with
-    `omega=weights.frequencies.lorentzian(n, width=0.5, seed=0)`, then r = 0.71; K = n with
-    `graph=weights.graphs.erdos_renyi(n, p, seed=0)`.
+    `omega=weights.frequencies.lorentzian(n, width=0.5, key=0)`, then r = 0.71; K = n with
+    `graph=weights.graphs.erdos_renyi(n, p, key=0)`.
 
     >>> print(Kuramoto(K=2.0).velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])).round(12))
     [[ 1.]
@@ -35,6 +38,10 @@ class Kuramoto(Oscillators):
 
     equation: ClassVar[str] = "θ_i' = ω_i + (K/n) Σ_j a_ij sin(θ_j − θ_i)"
     source: ClassVar[str] = "[P](7.2)"
+    drawn: ClassVar = Oscillators.drawn | {"graph": Drawn(GRAPHS, "n")}
+    preset = Preset(
+        "K", 2.0, "angles", 20.0, of_rows=1, extra={"omega": {"family": "lorentzian", "width": 0.5}}
+    )
 
     graph: Float[Array, "n n"] | None
 
@@ -69,13 +76,10 @@ class Kuramoto(Oscillators):
         if self.graph is not None:
             require_length(self.graph, x, "graph")
 
-    def scores_held(self, n: int) -> int:
-        """n without a graph, which alone has n² entries."""
-        return n if self.graph is None else n * n
-
-    def pairs(self, n: int) -> int:
-        """Without a graph each angle looks at the two sums alone."""
-        return self.scores_held(n)
+    def cost(self, n: int) -> Cost:
+        """n² with a graph; without one each angle looks at two sums alone."""
+        pairs = n if self.graph is None else n * n
+        return Cost(pairs, pairs)
 
     def parameters(self) -> dict[str, Any]:
         """The graph too, if there is one."""

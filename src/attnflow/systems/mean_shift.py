@@ -12,7 +12,7 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.checks import NO_NUMBERS, as_floats, require_finite
 from attnflow.errors import InputError, unknown
 from attnflow.spaces import Euclidean
-from attnflow.systems.base import Map
+from attnflow.systems.base import Cost, Map
 from attnflow.systems.kernels import (
     as_length,
     gaussian,
@@ -23,6 +23,7 @@ from attnflow.systems.kernels import (
     squared_distances,
     weighted_means,
 )
+from attnflow.systems.presets import Preset
 
 KERNELS: dict[str, Callable[..., Any]] = {"gaussian": gaussian, "flat": indicator}
 
@@ -51,8 +52,9 @@ class MeanShift(Map):
 
     equation: ClassVar[str] = "x_i ← Σ_j K(|x_i−y_j|/h) y_j / Σ_j K(|x_i−y_j|/h)"
     source: ClassVar[str] = "[E] related work, mean shift"
+    space = Euclidean()
+    preset = Preset("bandwidth", 1.0, "cube", 40.0)
 
-    space: Euclidean
     bandwidth: Float[Array, ""]
     data: Float[Array, "k d"] | None
     kernel: str = eqx.field(static=True)
@@ -64,7 +66,6 @@ class MeanShift(Map):
         data: Real[ArrayLike, "k d"] | Sequence[Sequence[float | int]] | None = None,
         kernel: str = "gaussian",
     ):
-        self.space = Euclidean()
         self.bandwidth = as_length(bandwidth, "bandwidth")
         if kernel not in KERNELS:
             raise unknown("kernel", kernel, KERNELS)
@@ -114,13 +115,10 @@ class MeanShift(Map):
         """Itself where only distances of tokens matter; data lead out of their span."""
         return self if self.data is None else None
 
-    def scores_held(self, n: int) -> int:
-        """Those of a block of tokens with all points."""
-        return rows(n) * (n if self.data is None else len(self.data))
-
-    def pairs(self, n: int) -> int:
-        """Each token with each point."""
-        return self.scores_held(n)
+    def cost(self, n: int) -> Cost:
+        """Each token with each point; in memory are those of a block of tokens."""
+        points = n if self.data is None else len(self.data)
+        return Cost(n * points, rows(n) * points)
 
     def parameters(self) -> dict[str, Any]:
         """The bandwidth, and whatever is not its default."""

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, Float, Key, Real
 from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
 from attnflow.spaces import Space
-from attnflow.systems.base import Diffusive, System
+from attnflow.systems.base import Cost, Diffusive, System
 from attnflow.systems.fields import AttentionField, Field
 from attnflow.weights import Breaks
 
@@ -60,7 +60,7 @@ class Noisy(Diffusive):
         """The velocity of the system inside."""
         return self.system.velocity(t, x, masses)
 
-    def diffuse(
+    def apply_noise(
         self,
         t: Any,
         x: Float[Array, "n d"],
@@ -96,11 +96,11 @@ class Noisy(Diffusive):
     ) -> Float[Array, "n d"]:
         """The layer of the system inside, then a kick."""
         if self.key is None:
-            raise InputError("layer of Noisy needs a key: take Noisy(...).drawing(key).")
+            raise InputError("layer of Noisy needs a key: take Noisy(...).with_key(key).")
         x = self.system.layer(k, as_floats(x), dt, masses)
         number = jax.random.fold_in(self.key, jnp.asarray(jnp.round(k), jnp.int32))
         w = jnp.sqrt(jnp.asarray(dt, x.dtype)) * jax.random.normal(number, x.shape, x.dtype)
-        return self.retract(x + self.diffuse(k * dt, x, w, masses))
+        return self.retract(x + self.apply_noise(k * dt, x, w, masses))
 
     def positions(self, x: Any) -> Float[Array, "n d"]:
         """Those of the system inside."""
@@ -137,13 +137,9 @@ class Noisy(Diffusive):
         """As the system inside."""
         self.system.check_start(x)
 
-    def scores_held(self, n: int) -> int:
+    def cost(self, n: int) -> Cost:
         """As the system inside."""
-        return self.system.scores_held(n)
-
-    def pairs(self, n: int) -> int:
-        """As the system inside."""
-        return self.system.pairs(n)
+        return self.system.cost(n)
 
     @property
     def autonomous(self) -> bool:

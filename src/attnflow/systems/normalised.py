@@ -5,35 +5,36 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Softmax
-from attnflow.checks import as_floats, is_traced, require_finite
+from attnflow.checks import as_floats, require_directions, require_finite
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
-from attnflow.systems.attention import AttentionSystem
+from attnflow.systems.attention import RUN_APART, AttentionSystem
 from attnflow.systems.base import Map
-from attnflow.weights import RMSNorm, Weight
+from attnflow.systems.options import options_of
+from attnflow.systems.presets import Preset, diagonal
+from attnflow.weights import RMSNorm
 
 
 class _Normalised(AttentionSystem):
     """Attention layers with the normalisation `N(y) = D y/|y|`."""
 
+    space = Euclidean()
+    kind = Softmax()
+
     D: Float[Array, " d"]
 
+    @options_of(AttentionSystem)
     def __init__(
         self,
-        beta: Float[ArrayLike, ""] | int,
-        D: Float[ArrayLike, " d"],
+        beta: Float[ArrayLike, ""] | int = 1.0,
         *,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        mask: Any = None,
-        backend: Any = None,
+        D: Float[ArrayLike, " d"],
+        **options: Any,
     ):
-        super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+        super().__init__(beta, **options)
         self.D = jnp.asarray(D, dtype=float)
         if self.D.ndim != 1:
             raise InputError(f"D must be a vector (the diagonal), but its shape is {self.D.shape}.")
@@ -52,8 +53,7 @@ class _Normalised(AttentionSystem):
         super().check_start(x)
         if x.shape[-1] != len(self.D):
             raise InputError(f"x0 has d = {x.shape[-1]}, but D has {len(self.D)} entries.")
-        if not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1))):
-            raise InputError("x0 has a token at the origin, which cannot be normalised.")
+        require_directions(x)
 
     @property
     def autonomous(self) -> bool:
@@ -63,7 +63,7 @@ class _Normalised(AttentionSystem):
     @property
     def merging_obstacle(self) -> str:
         """Close tokens may run apart on R^d."""
-        return "tokens that are close on R^d may run apart"
+        return RUN_APART
 
     def parameters(self) -> dict[str, Any]:
         """D too."""
@@ -80,7 +80,7 @@ class PostNorm(_Normalised, Map):
     `PostNormTransformer` has a feed-forward layer too.
 
     >>> import jax.numpy as jnp
-    >>> print(PostNorm(1.0, jnp.array([2.0, 1.0])).layer(0, jnp.eye(2), 0.0))
+    >>> print(PostNorm(1.0, D=jnp.array([2.0, 1.0])).layer(0, jnp.eye(2), 0.0))
     [[2. 0.]
      [0. 1.]]
     """
@@ -88,6 +88,9 @@ class PostNorm(_Normalised, Map):
     equation: ClassVar[str] = "x_i ← D y_i/|y_i|, y_i = x_i + Δt Σ_j A_ij V x_j"
     source: ClassVar[str] = "[P] §2.2, post-norm"
     attention_only = False
+    preset = Preset("beta", 2.0, "sphere", 48.0, 3, extra=diagonal)
+
+    __init__ = _Normalised.__init__
 
     velocity = Map.velocity
     noise_obstacle = Map.noise_obstacle
@@ -109,7 +112,7 @@ class PreNorm(_Normalised):
     layer too.
 
     >>> import jax.numpy as jnp
-    >>> print(PreNorm(0.0, jnp.ones(1)).velocity(0.0, jnp.array([[5.0], [3.0]])))
+    >>> print(PreNorm(0.0, D=jnp.ones(1)).velocity(0.0, jnp.array([[5.0], [3.0]])))
     [[1.]
      [1.]]
     """
@@ -117,6 +120,9 @@ class PreNorm(_Normalised):
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V N(x_j), N(x) = D x/|x|"
     source: ClassVar[str] = "[P] §2.2, pre-norm"
     attention_only = False
+    preset = Preset("beta", 2.0, "sphere", 24.0, 3, extra=diagonal)
+
+    __init__ = _Normalised.__init__
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

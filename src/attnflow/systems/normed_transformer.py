@@ -4,25 +4,40 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import as_floats, is_traced
+from attnflow.checks import as_floats, require_directions
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
+from attnflow.systems.attention import RUN_APART
 from attnflow.systems.base import Map
-from attnflow.systems.block import Block, as_feed_forward
-from attnflow.weights.affine import AffineHeads
+from attnflow.systems.block import Block
+from attnflow.systems.options import options_of
+from attnflow.systems.presets import BLOCK_WEIGHT, Preset, random_feed_forward
 from attnflow.weights.breaks import Breaks
 from attnflow.weights.heads import Weight
-from attnflow.weights.norms import LayerNorm, Norm, RMSNorm, as_norm
+from attnflow.weights.norms import Norm, as_norm
 
 
 class _Normed(Block):
-    """Blocks with a normalisation N, of which each sub-layer may have its own gain and shift."""
+    """Blocks with a normalisation N, of which each sub-layer may have its own gain and shift.
+
+    Args:
+        beta: inverse temperature β; trained models have 1/√k for queries of k entries.
+        norm: "layer" (to mean 0 and variance 1) or "rms" (to unit length).
+        gain: what N multiplies by, (d,), or (2, d) for the two sub-layers.
+        shift: what N adds, like gain.
+        eps: what N adds to the variance, as trained models do.
+        options: the weights and options of a block: see `Transformer`.
+    """
+
+    space = Euclidean()
+    drawn: ClassVar = Block.drawn | {"gain": BLOCK_WEIGHT, "shift": BLOCK_WEIGHT}
+    preset = Preset("beta", 0.5, "gaussian", 24.0, 8, extra=random_feed_forward)
 
     norm: Norm
 
+    @options_of(Block)
     def __init__(
         self,
         beta: Float[ArrayLike, ""] | int = 1.0,
@@ -31,30 +46,9 @@ class _Normed(Block):
         gain: Weight = None,
         shift: Weight = None,
         eps: Any = None,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        O: Weight = None,
-        b_Q: Weight = None,
-        b_K: Weight = None,
-        b_V: Weight = None,
-        b_O: Weight = None,
-        w: Weight = None,
-        a: Weight = None,
-        b: Weight = None,
-        c: Weight = None,
-        g: Weight = None,
-        rotary: Any = None,
-        sigma: Any = "gelu",
-        splitting: str = "lie",
-        mask: Any = None,
-        backend: Any = None,
+        **options: Any,
     ):
-        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, rotary=rotary)
-        layer = as_feed_forward(w, a, b, c, sigma, g)
-        super().__init__(
-            Euclidean(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
-        )
+        super().__init__(beta, **options)
         self.norm = as_norm(norm, gain, shift, eps)
 
     @property
@@ -65,7 +59,7 @@ class _Normed(Block):
     @property
     def merging_obstacle(self) -> str:
         """Close tokens may run apart on R^d."""
-        return "tokens that are close on R^d may run apart"
+        return RUN_APART
 
     @property
     def breaks(self) -> Breaks:
@@ -79,17 +73,12 @@ class _Normed(Block):
             raise InputError(
                 f"x0 has d = {x.shape[-1]}, but gain and shift are for d = {self.norm.dim}."
             )
-        at_origin = not is_traced(x) and not bool(np.all(np.any(np.asarray(x) != 0, axis=-1)))
-        if isinstance(self.norm, RMSNorm) and self.norm.eps is None and at_origin:
-            raise InputError("x0 has a token at the origin, which cannot be normalised.")
+        if self.norm.needs_direction:
+            require_directions(x)
 
     def parameters(self) -> dict[str, Any]:
         """The normalisation too."""
-        named = super().parameters()
-        if self.feed_forward is not None:
-            named["sigma"] = self.feed_forward.sigma
-        word = "layer" if isinstance(self.norm, LayerNorm) else "rms"
-        return named | {"norm": word} | self.norm.parameters()
+        return super().parameters() | {"norm": self.norm.name} | self.norm.parameters()
 
 
 class PostNormTransformer(_Normed, Map):
@@ -112,6 +101,8 @@ class PostNormTransformer(_Normed, Map):
     equation: ClassVar[str] = "y = N₁(x + Δt attention(x)), x ← N₂(y + Δt (w σ(a y + b) + c))"
     source: ClassVar[str] = "[P](2.8), post-norm"
     attention_only = False
+
+    __init__ = _Normed.__init__
 
     velocity = Map.velocity
     noise_obstacle = Map.noise_obstacle
@@ -149,6 +140,8 @@ class PreNormTransformer(_Normed):
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V N₁(x_j) + w σ(a N₂(x_i) + b) + c"
     source: ClassVar[str] = "[P](2.8), pre-norm"
     attention_only = False
+
+    __init__ = _Normed.__init__
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from jaxtyping import ArrayLike, Float
+from typing import ClassVar
 
 from attnflow.attention import Softmax
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import Weight
+from attnflow.systems.presets import Preset
 
 
 class PureAttention(AttentionSystem):
@@ -30,25 +28,8 @@ class PureAttention(AttentionSystem):
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V x_j, A = softmax(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[E](1)(2)"
     attention_only = True
+    space = Euclidean()
+    kind = Softmax()
+    preset = Preset("beta", 1.0, "cube", 3.0, side=2.0)
 
-    def __init__(
-        self,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        *,
-        beta: Float[ArrayLike, ""] | int = 1.0,
-        mask: Any = None,
-        backend: Any = None,
-    ):
-        super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
-
-    @property
-    def autonomous(self) -> bool:
-        """Whether no weight depends on t."""
-        return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Close tokens may run apart on R^d."""
-        return "tokens that are close on R^d may run apart"
+    __init__ = AttentionSystem.__init__

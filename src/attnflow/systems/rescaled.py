@@ -19,6 +19,8 @@ from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.balance import Split, balance, conjugate, frame, power
 from attnflow.systems.base import row_lengths
+from attnflow.systems.options import options_of
+from attnflow.systems.presets import Preset
 from attnflow.weights import AbstractHeads, Weight, apply
 
 SMALL = 1e-3
@@ -61,24 +63,19 @@ class RescaledAttention(AttentionSystem):
     equation: ClassVar[str] = "z_i' = Σ_j A_ij(e^{tV} z) V (z_j − z_i)"
     source: ClassVar[str] = "[E](4)"
 
+    attention_only = False
+    space = Euclidean()
+    kind = Softmax()
+    preset = Preset("beta", 1.0, "cube", 10.0, 3)
+
     split: Split | None
     mu: Float[Array, ""]
-    attention_only = False
 
-    def __init__(
-        self,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        *,
-        beta: Float[ArrayLike, ""] | int = 1.0,
-        mask: Any = None,
-        backend: Any = None,
-    ):
+    @options_of(AttentionSystem)
+    def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, *, V: Weight = None, **options: Any):
         if callable(V):
             raise InputError("V must be constant in rescaled attention: z = e^{−tV} x needs one V.")
-        V = _scalar_if_isotropic(V)
-        super().__init__(Euclidean(), Softmax(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
+        super().__init__(beta, V=_scalar_if_isotropic(V), **options)
         total = self.total
         if total.ndim:
             self.split = balance(total)

@@ -8,7 +8,8 @@ from jaxtyping import Array, Float, Real
 
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
-from attnflow.systems.base import System
+from attnflow.systems.base import Cost, System
+from attnflow.systems.presets import BLOCK_WEIGHT, Preset, random_feed_forward
 from attnflow.weights.breaks import Breaks
 from attnflow.weights.feedforward import FeedForward
 from attnflow.weights.heads import Weight
@@ -32,19 +33,22 @@ class ResNet(System):
     equation: ClassVar[str] = "x_i' = w σ(a x_i + b) + c"
     source: ClassVar[str] = "[P](2.1)(2.2)"
 
-    space: Euclidean
+    space = Euclidean()
+
     feed_forward: FeedForward
+
+    drawn: ClassVar = dict.fromkeys(("w", "a", "b", "c"), BLOCK_WEIGHT)
+    preset = Preset(None, 0.0, "cube", 6.0, side=4.0, extra=random_feed_forward)
 
     def __init__(
         self,
+        *,
         w: Weight = None,
         a: Weight = None,
         b: Weight = None,
         c: Weight = None,
-        *,
         sigma: Any = "relu",
     ):
-        self.space = Euclidean()
         self.feed_forward = FeedForward(w, a, b, c, sigma)
 
     def velocity(
@@ -66,13 +70,9 @@ class ResNet(System):
                 f"d = {self.feed_forward.dim}."
             )
 
-    def scores_held(self, n: int) -> int:
-        """None: tokens do not see each other."""
-        return 0
-
-    def pairs(self, n: int) -> int:
-        """None."""
-        return 0
+    def cost(self, n: int) -> Cost:
+        """No pairs: tokens do not see each other."""
+        return Cost(0, 0)
 
     @property
     def noise_obstacle(self) -> str | None:

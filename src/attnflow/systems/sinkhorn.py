@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from jaxtyping import ArrayLike, Float
+from typing import ClassVar
 
 from attnflow.attention import Sinkhorn
-from attnflow.attention.sinkhorn import refuse_mask
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import Weight
+from attnflow.systems.presets import Preset
 
 
 class SinkhornSA(AttentionSystem):
@@ -34,28 +31,11 @@ class SinkhornSA(AttentionSystem):
     equation: ClassVar[str] = "x_i' = P⊥(Σ_j A_ij V x_j), A = Sinkhorn(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[P] Remark 3.5"
     attention_only = True
+    space = Sphere()
+    kind = Sinkhorn()
+    preset = Preset("beta", 4.0, "sphere", 12.0, 3)
 
-    def __init__(
-        self,
-        beta: Float[ArrayLike, ""] | int,
-        *,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        mask: Any = None,
-    ):
-        refuse_mask(mask)
-        super().__init__(Sphere(), Sinkhorn(), beta, Q=Q, K=K, V=V)
-
-    @property
-    def autonomous(self) -> bool:
-        """Whether no weight depends on t."""
-        return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str | None:
-        """None without a mask and with constant weights: equal tokens then stay equal."""
-        return self._what_parts_equals
+    __init__ = AttentionSystem.__init__
 
 
 class SinkhornPure(AttentionSystem):
@@ -75,25 +55,8 @@ class SinkhornPure(AttentionSystem):
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V x_j, A = Sinkhorn(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[P] Remark 3.5"
     attention_only = True
+    space = Euclidean()
+    kind = Sinkhorn()
+    preset = Preset("beta", 1.0, "cube", 2.0, side=2.0)
 
-    def __init__(
-        self,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        *,
-        beta: Float[ArrayLike, ""] | int = 1.0,
-        mask: Any = None,
-    ):
-        refuse_mask(mask)
-        super().__init__(Euclidean(), Sinkhorn(), beta, Q=Q, K=K, V=V)
-
-    @property
-    def autonomous(self) -> bool:
-        """Whether no weight depends on t."""
-        return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Close tokens may run apart on R^d."""
-        return "tokens that are close on R^d may run apart"
+    __init__ = AttentionSystem.__init__

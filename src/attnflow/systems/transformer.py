@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from jaxtyping import ArrayLike, Float
+from typing import ClassVar
 
 from attnflow.spaces import Sphere
-from attnflow.systems.block import Block, as_feed_forward
-from attnflow.weights.affine import AffineHeads
-from attnflow.weights.heads import Weight
+from attnflow.systems.block import Block
+from attnflow.systems.presets import Preset, random_feed_forward
 
 
 class Transformer(Block):
@@ -40,35 +37,10 @@ class Transformer(Block):
     equation: ClassVar[str] = "x_i' = P⊥(Σ_h O_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b))"
     source: ClassVar[str] = "[P](2.8)"
     attention_only = False
+    space = Sphere()
+    preset = Preset("beta", 4.0, "sphere", 12.0, 3, extra=random_feed_forward)
 
-    def __init__(
-        self,
-        beta: Float[ArrayLike, ""] | int = 1.0,
-        *,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        O: Weight = None,
-        b_Q: Weight = None,
-        b_K: Weight = None,
-        b_V: Weight = None,
-        b_O: Weight = None,
-        w: Weight = None,
-        a: Weight = None,
-        b: Weight = None,
-        c: Weight = None,
-        g: Weight = None,
-        rotary: Any = None,
-        sigma: Any = "relu",
-        splitting: str = "lie",
-        mask: Any = None,
-        backend: Any = None,
-    ):
-        heads = AffineHeads(Q, K, V, O, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, rotary=rotary)
-        layer = as_feed_forward(w, a, b, c, sigma, g)
-        super().__init__(
-            Sphere(), beta, heads, layer, splitting=splitting, mask=mask, backend=backend
-        )
+    __init__ = Block.__init__
 
     @property
     def autonomous(self) -> bool:

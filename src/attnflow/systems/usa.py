@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-from jaxtyping import ArrayLike, Float
+from typing import ClassVar
 
 from attnflow.attention import Unnormalised
 from attnflow.spaces import Sphere
 from attnflow.systems.attention import AttentionSystem
-from attnflow.weights import Weight
+from attnflow.systems.presets import Preset
 
 
 class USA(AttentionSystem):
@@ -28,25 +26,8 @@ class USA(AttentionSystem):
     equation: ClassVar[str] = "x_i' = P⊥((1/n) Σ_j e^{β <Q x_i, K x_j>} V x_j)"
     source: ClassVar[str] = "[P](USA)"
     attention_only = True
+    space = Sphere()
+    kind = Unnormalised()
+    preset = Preset("beta", 2.0, "sphere", 6.0, 3)
 
-    def __init__(
-        self,
-        beta: Float[ArrayLike, ""] | int,
-        *,
-        Q: Weight = None,
-        K: Weight = None,
-        V: Weight = None,
-        mask: Any = None,
-        backend: Any = None,
-    ):
-        super().__init__(Sphere(), Unnormalised(), beta, Q=Q, K=K, V=V, mask=mask, backend=backend)
-
-    @property
-    def autonomous(self) -> bool:
-        """Whether no weight depends on t."""
-        return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str | None:
-        """None without a mask and with constant weights: equal tokens then stay equal."""
-        return self._what_parts_equals
+    __init__ = AttentionSystem.__init__

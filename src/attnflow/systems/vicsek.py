@@ -10,9 +10,10 @@ from jaxtyping import Array, ArrayLike, Float, Key, Real
 
 from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
-from attnflow.spaces import Euclidean, Space
+from attnflow.spaces import Euclidean
 from attnflow.systems.base import Map, Random
 from attnflow.systems.kernels import Pairwise, as_length, in_blocks
+from attnflow.systems.presets import Preset
 
 
 class Vicsek(Map, Pairwise, Random):
@@ -25,19 +26,22 @@ class Vicsek(Map, Pairwise, Random):
     order parameter |Σ e^{iθ_j}|/n falls from 1 to 0 as η grows to 2π. It is a map in time, and
     `simulate` needs a key.
 
-    >>> birds = Vicsek(eta=0.0).drawing(jax.random.key(0))
+    >>> birds = Vicsek(eta=0.0).with_key(jax.random.key(0))
     >>> print(birds.layer(0, jnp.array([[0.0, 0.0, 0.0], [0.5, 0.0, 1.0]]), 1.0)[:, 2])
     [0.5 0.5]
     """
 
     equation: ClassVar[str] = "θ_i ← arg Σ_{|x_j−x_i|≤r} e^{iθ_j} + η ξ_i, x_i += Δt v e^{iθ_i}"
     source: ClassVar[str] = "Vicsek et al. 1995, [E] related work"
+    space = Euclidean()
+    preset = Preset(
+        "eta", 0.3, "cube", 100.0, side=5.0, of_rows=3, extra={"speed": 0.1, "box": 5.0}
+    )
 
     eta: Float[Array, ""]
     radius: Float[Array, ""]
     speed: Float[Array, ""]
     box: Float[Array, ""]
-    space: Space
     key: Key[Array, ""] | None
 
     def __init__(
@@ -50,7 +54,7 @@ class Vicsek(Map, Pairwise, Random):
         self.eta, self.radius = as_number(eta, "eta"), as_length(radius, "radius")
         self.speed, self.box = as_length(speed, "speed"), as_length(box, "box")
         require_nonnegative(self.eta, "eta")
-        self.space, self.key = Euclidean(), None
+        self.key = None
 
     def layer(
         self, k: Any, x: Real[Array, "n 3"], dt: Any, masses: Float[Array, " n"] | None = None

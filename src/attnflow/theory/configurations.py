@@ -16,7 +16,9 @@ from attnflow import initial
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError
 from attnflow.observe import InnerProducts, design_strength, energy, inner_products
-from attnflow.simulate import Adaptive, simulate
+from attnflow.randomness import RandomKey
+from attnflow.retired import renamed_arguments
+from attnflow.simulation import Adaptive, simulate
 from attnflow.spaces import Sphere, unit_rows
 from attnflow.systems import SA
 from attnflow.theory.sharp import recognised
@@ -70,13 +72,14 @@ class Configuration:
         )
 
 
+@renamed_arguments(seed="key")
 def optimal_configuration(
     n: int,
     d: int,
     beta: float | int,
     *,
     starts: int = 32,
-    seed: int = 0,
+    key: RandomKey = 0,
     x0: Real[ArrayLike, "*batch n d"] | None = None,
 ) -> Configuration:
     """The n points on S^{d−1} with the least energy E_β that many starts lead to ([P] §9.1).
@@ -99,7 +102,7 @@ def optimal_configuration(
     """
     n, d = require_count(n, "n", least=2), require_count(d, "d", least=2)
     require_positive(beta, "beta")
-    x = _starts(n, d, require_count(starts, "starts"), seed, x0)
+    x = _starts(n, d, require_count(starts, "starts"), key, x0)
     ladder = _ladder(float(beta))
     settled = simulate(
         SA(ladder[0], V=-1.0),
@@ -126,9 +129,9 @@ def log_pair_sum(x: Float[Array, "n d"], beta: Float[ArrayLike, ""] | int) -> Fl
     return jax.nn.logsumexp(jnp.where(diagonal, -jnp.inf, scores))
 
 
-def _starts(n: int, d: int, starts: int, seed: int, x0: Any) -> Float[Array, "starts n d"]:
+def _starts(n: int, d: int, starts: int, key: RandomKey, x0: Any) -> Float[Array, "starts n d"]:
     if x0 is None:
-        return initial.sphere(n, d, seed=seed, batch=starts)
+        return initial.sphere(n, d, key=key, batch=starts)
     x = jnp.asarray(x0, dtype=float)
     if x.ndim not in (2, 3) or x.shape[-2:] != (n, d) or not len(x):
         raise InputError(

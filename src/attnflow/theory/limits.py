@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from attnflow.errors import InputError
 from attnflow.observe import clusters, hull
-from attnflow.simulate import Adaptive, Trajectory
+from attnflow.simulation import Adaptive, Trajectory
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.weights import invariant_subspace
 
@@ -140,7 +140,7 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
     first size (like t^{−1/2}, so this needs a long run).
 
     >>> import attnflow as af
-    >>> run = af.simulate(af.RescaledAttention(), af.initial.cube(n=12, d=2, seed=0), [0.0, 15.0])
+    >>> run = af.simulate(af.RescaledAttention(), af.initial.cube(n=12, d=2, key=0), [0.0, 15.0])
     >>> measured_geometry(run).kind
     'polytope'
     """

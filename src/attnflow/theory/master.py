@@ -11,8 +11,8 @@ from jaxtyping import ArrayLike, Float, Num, Real
 from attnflow import observe
 from attnflow.checks import require_memory, require_positive
 from attnflow.errors import InputError
-from attnflow.simulate import Adaptive, Method, simulate
-from attnflow.simulate import inputs as simulate_inputs
+from attnflow.simulation import Adaptive, Method, simulate
+from attnflow.simulation import inputs as simulate_inputs
 from attnflow.spaces import Euclidean
 from attnflow.systems import PureAttention
 
@@ -133,7 +133,7 @@ class MasterEquation:
         `Adaptive(rtol=1e-10)`.
 
         >>> import attnflow as af
-        >>> master = MasterEquation(af.PureAttention(V=-1.0), af.initial.cube(8, 2, seed=0))
+        >>> master = MasterEquation(af.PureAttention(V=-1.0), af.initial.cube(8, 2, key=0))
         >>> master.departure_time(1e-2) < master.departure_time(1e-1)
         True
         """

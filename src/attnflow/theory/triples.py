@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow import weights
-from attnflow.randomness import AnyKey
+from attnflow.randomness import RandomKey
 
 Matrix = Float[Array, "d d"] | float | None
 
@@ -22,14 +22,14 @@ GAP = 0.6
 
 
 class Triple(NamedTuple):
-    """Weights of one head, as `RescaledAttention(*triple)` takes them."""
+    """Weights of one head, as `RescaledAttention(**triple._asdict())` takes them."""
 
     Q: Matrix
     K: Matrix
     V: Matrix
 
 
-def positive_scores(d: int, key: AnyKey) -> tuple[Array, Array]:
+def positive_scores(d: int, key: RandomKey) -> tuple[Array, Array]:
     """Q and K with `QᵀK` symmetric positive definite and eigenvalues between ½ and 2."""
     spectrum, basis, invertible = jax.random.split(key, 3)
     eigenvalues = np.asarray(jax.random.uniform(spectrum, (d,), minval=0.5, maxval=2.0))
@@ -38,14 +38,14 @@ def positive_scores(d: int, key: AnyKey) -> tuple[Array, Array]:
     return jnp.linalg.solve(K.T, S), K
 
 
-def polytope(d: int, key: AnyKey) -> Triple:
+def polytope(d: int, key: RandomKey) -> Triple:
     """V = I and QᵀK ≻ 0 (T3.1)."""
     Q, K = positive_scores(d, key)
     return Triple(Q, K, None)
 
 
 def hyperplanes(
-    d: int, key: AnyKey, growing: int | None = None, *, rotating: bool = False
+    d: int, key: RandomKey, growing: int | None = None, *, rotating: bool = False
 ) -> Triple:
     """A good triple (T4.1): λ₁ = 1 is simple and leads, and <Qφ₁, Kφ₁> > 0.
 
@@ -72,7 +72,7 @@ def hyperplanes(
     return Triple(jnp.asarray(Q), jnp.asarray(K + towards), V)
 
 
-def subspace(d: int, multiplicity: int, key: AnyKey) -> Triple:
+def subspace(d: int, multiplicity: int, key: RandomKey) -> Triple:
     """QᵀK ≻ 0 and V = I on F, of spectral radius ½ on G (T5.1)."""
     scores, values = jax.random.split(key)
     Q, K = positive_scores(d, scores)

@@ -1,4 +1,4 @@
-"""Named families of random matrices. Every draw takes a seed or a key; `heads=H` draws H of them.
+"""Named families of random matrices. Every draw takes a key; `heads=H` draws H of them.
 
 Entries are O(1) as drawn: `P-fig5` of the papers divides products by √d, which `scale` does.
 """
@@ -17,7 +17,8 @@ from jaxtyping import Array, Float, Num
 
 from attnflow.checks import require_count, require_finite, require_memory, require_positive
 from attnflow.errors import InputError
-from attnflow.randomness import AnyKey, as_key
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
 
 Eigenvalues = Sequence[complex | float | int] | Num[np.ndarray, " d"]
 
@@ -27,99 +28,100 @@ def identity(d: int) -> Float[Array, "d d"]:
     return jnp.eye(_shape(None, d, d)[0])
 
 
+@renamed_arguments(seed="key")
 def ginibre(
     d: int,
     *,
     rows: int | None = None,
     heads: int | None = None,
     scale: float | int = 1.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads k d"]:
     """Real Ginibre: independent N(0, scale²) entries; `rows` makes it rectangular (k × d).
 
     About 14% of those with d = 128 have a real positive simple leading eigenvalue ([E] §4).
 
-    >>> ginibre(3, rows=2, heads=4, seed=0).shape
+    >>> ginibre(3, rows=2, heads=4, key=0).shape
     (4, 2, 3)
     """
     shape = _shape(heads, d if rows is None else rows, d)
-    return scale * jax.random.normal(as_key(seed, key), shape, dtype=float)
+    return scale * jax.random.normal(as_key(key), shape, dtype=float)
 
 
+@renamed_arguments(seed="key")
 def wigner(
     d: int,
     *,
     heads: int | None = None,
     scale: float | int = 1.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """Wigner: symmetric, independent N(0, scale²) entries on and above the diagonal."""
-    G = ginibre(d, heads=heads, scale=scale, seed=seed, key=key)
+    G = ginibre(d, heads=heads, scale=scale, key=key)
     upper = jnp.triu(G)
     return upper + jnp.swapaxes(jnp.triu(G, 1), -1, -2)
 
 
+@renamed_arguments(seed="key")
 def goe(
     d: int,
     *,
     heads: int | None = None,
     scale: float | int = 1.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """Gaussian orthogonal ensemble: `(G + Gᵀ)/√2`, whose law no rotation changes.
 
-    >>> V = goe(4, seed=1)
+    >>> V = goe(4, key=1)
     >>> bool((V == V.T).all())
     True
     """
-    G = ginibre(d, heads=heads, scale=scale, seed=seed, key=key)
+    G = ginibre(d, heads=heads, scale=scale, key=key)
     return (G + jnp.swapaxes(G, -1, -2)) / math.sqrt(2)
 
 
+@renamed_arguments(seed="key")
 def wishart(
     d: int,
     *,
     heads: int | None = None,
     scale: float | int | None = None,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """Positive definite: `scale · G Gᵀ`, by default with scale 1/d so that the spectrum is O(1)."""
-    G = ginibre(d, heads=heads, seed=seed, key=key)
+    G = ginibre(d, heads=heads, key=key)
     return (1 / d if scale is None else scale) * G @ jnp.swapaxes(G, -1, -2)
 
 
+@renamed_arguments(seed="key")
 def spectrum(
     eigenvalues: Eigenvalues,
     *,
     symmetric: bool = True,
     condition: float | int = 4.0,
     heads: int | None = None,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """A random real matrix with the given eigenvalues (complex ones in conjugate pairs).
 
     Symmetric: `O diag(λ) Oᵀ` with O uniform among the orthogonal matrices. Otherwise `S Λ S⁻¹`
     with Λ block diagonal and S a random basis of the given condition number.
 
-    >>> V = spectrum([1.0, 0.5 + 1j, 0.5 - 1j], symmetric=False, seed=0)
+    >>> V = spectrum([1.0, 0.5 + 1j, 0.5 - 1j], symmetric=False, key=0)
     >>> print(np.sort_complex(np.round(np.linalg.eigvals(V), 10)))
     [0.5-1.j 0.5+1.j 1. +0.j]
     """
     blocks = _real_blocks(eigenvalues)
     if not symmetric:
-        return _in_random_basis(jnp.asarray(blocks), condition, heads, as_key(seed, key))
+        return _in_random_basis(jnp.asarray(blocks), condition, heads, as_key(key))
     if np.any(blocks != np.diag(np.diag(blocks))):
         raise InputError("eigenvalues of a symmetric matrix must be real: use symmetric=False.")
-    O = _orthogonal(as_key(seed, key), len(blocks), heads)
+    O = _orthogonal(as_key(key), len(blocks), heads)
     V = (O * jnp.diag(blocks)) @ jnp.swapaxes(O, -1, -2)
     return (V + jnp.swapaxes(V, -1, -2)) / 2
 
 
+@renamed_arguments(seed="key")
 def paranormal(
     d: int,
     multiplicity: int,
@@ -128,12 +130,11 @@ def paranormal(
     radius: float | int = 0.5,
     condition: float | int = 4.0,
     heads: int | None = None,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """`λ I ⊕ G`: λ = `leading` on a random subspace F, spectral radius `radius` < λ on G ([E] D2).
 
-    >>> V = paranormal(4, 2, leading=1.0, radius=0.3, seed=0)
+    >>> V = paranormal(4, 2, leading=1.0, radius=0.3, key=0)
     >>> print(np.sort(np.round(np.abs(np.linalg.eigvals(V)), 8))[-2:])
     [1. 1.]
     """
@@ -144,54 +145,54 @@ def paranormal(
     if not 0 <= radius < leading:
         raise InputError(f"radius must lie between 0 and leading = {leading}, but it is {radius}.")
 
-    def one(key: AnyKey) -> Array:
+    def one(key: RandomKey) -> Array:
         draw, basis = jax.random.split(key)
         G = ginibre(d - multiplicity, key=draw)
         G = G * radius / jnp.abs(jnp.linalg.eigvals(G)).max()
         blocks = block_diag(leading * jnp.eye(multiplicity), G)
         return _in_random_basis(blocks, condition, None, basis)
 
-    key = as_key(seed, key)
+    key = as_key(key)
     if heads is None:
         return one(key)
     return jax.vmap(one)(jax.random.split(key, require_count(heads, "heads")))
 
 
+@renamed_arguments(seed="key")
 def perron(
     d: int,
     *,
     heads: int | None = None,
     scale: float | int = 1.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """Entrywise positive (uniform in (0, scale)), so that Perron's eigenvalue leads.
 
-    >>> bool((perron(5, seed=0) > 0).all())
+    >>> bool((perron(5, key=0) > 0).all())
     True
     """
     require_positive(scale, "scale")
     shape = _shape(heads, d, d)
     tiny = float(jnp.finfo(jnp.result_type(float)).tiny)
-    return scale * jax.random.uniform(as_key(seed, key), shape, dtype=float, minval=tiny)
+    return scale * jax.random.uniform(as_key(key), shape, dtype=float, minval=tiny)
 
 
+@renamed_arguments(seed="key")
 def bias(
     d: int,
     *,
     heads: int | None = None,
     scale: float | int = 1.0,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "*heads d"]:
     """A vector of d independent N(0, scale²) entries, for biases.
 
-    >>> bias(5, seed=0).shape
+    >>> bias(5, key=0).shape
     (5,)
     """
     *several, _, entries = _shape(heads, 1, d)
     shape = (*several, entries)
-    return scale * jax.random.normal(as_key(seed, key), shape, dtype=float)
+    return scale * jax.random.normal(as_key(key), shape, dtype=float)
 
 
 FAMILIES: dict[str, Callable[..., Any]] = {
@@ -210,13 +211,13 @@ def _shape(heads: int | None, rows: int, columns: int) -> tuple[int, ...]:
     return shape
 
 
-def _orthogonal(key: AnyKey, d: int, heads: int | None) -> Array:
+def _orthogonal(key: RandomKey, d: int, heads: int | None) -> Array:
     *shape, _, _ = _shape(heads, d, d)
     return jax.random.orthogonal(key, d, tuple(shape), dtype=float)
 
 
 def _in_random_basis(
-    blocks: Array, condition: float | int, heads: int | None, key: AnyKey
+    blocks: Array, condition: float | int, heads: int | None, key: RandomKey
 ) -> Array:
     if not 1 <= condition < math.inf:
         raise InputError(f"condition must be finite and at least 1, but it is {condition}.")

@@ -11,22 +11,23 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_memory
 from attnflow.errors import InputError
-from attnflow.randomness import AnyKey, as_key
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
 
 
+@renamed_arguments(seed="key")
 def erdos_renyi(
     n: int,
     p: float | int | Float[Array, ""],
     *,
-    seed: int | None = None,
-    key: AnyKey | None = None,
+    key: RandomKey,
 ) -> Float[Array, "n n"]:
     """The Erdős–Rényi graph G(n, p): each of the n(n−1)/2 edges is there with probability p.
 
     Symmetric, entries 0 and 1, no loops. It is connected with high probability for
     `p > log(n)/n`, and has isolated nodes below.
 
-    >>> a = erdos_renyi(30, 0.2, seed=0)
+    >>> a = erdos_renyi(30, 0.2, key=0)
     >>> bool((a == a.T).all()), float(jnp.trace(a))
     (True, 0.0)
     """
@@ -34,7 +35,7 @@ def erdos_renyi(
     if not is_traced(p) and not 0 <= p <= 1:
         raise InputError(f"p must be a probability between 0 and 1, but it is {p!r}.")
     require_memory(24 * n * n, f"a graph with {n} nodes", "take fewer nodes")
-    drawn = jax.random.uniform(as_key(seed, key), (n, n), dtype=float) < p
+    drawn = jax.random.uniform(as_key(key), (n, n), dtype=float) < p
     upper = jnp.triu(drawn, 1)
     return (upper | upper.T).astype(float)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,8 +24,18 @@ class Norm(eqx.Module):
     number stands for equal entries, and a function of t may return any of these.
     """
 
+    name: eqx.AbstractClassVar[str]
     gain: Any
     shift: Any
+
+    @property
+    @abc.abstractmethod
+    def needs_direction(self) -> bool:
+        """Whether a token at the origin has no value."""
+
+    @abc.abstractmethod
+    def gain_to_root(self, d: int) -> float | None:
+        """The gain with which tokens of R^d have length √d; None is 1."""
 
     def __init__(self, gain: Weight = None, shift: Weight = None):
         self.gain, self.shift = admit(gain, "gain"), admit(shift, "shift")
@@ -79,12 +90,22 @@ class RMSNorm(Norm):
     [[1.2 1.6]]
     """
 
+    name: ClassVar[str] = "rms"
     eps: Float[Array, ""] | None
 
     def __init__(self, gain: Weight = None, shift: Weight = None, eps: Any = None):
         super().__init__(gain, shift)
         self.eps = None if eps is None else as_number(eps, "eps")
         require_nonnegative(0.0 if self.eps is None else self.eps, "eps")
+
+    @property
+    def needs_direction(self) -> bool:
+        """Without eps."""
+        return self.eps is None
+
+    def gain_to_root(self, d: int) -> float:
+        """√d."""
+        return math.sqrt(d)
 
     def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """`y/√(|y|² + eps)`."""
@@ -102,6 +123,8 @@ class LayerNorm(Norm):
     [[-1.  1.]]
     """
 
+    name: ClassVar[str] = "layer"
+    needs_direction = False
     eps: Float[Array, ""]
 
     def __init__(self, gain: Weight = None, shift: Weight = None, eps: Any = None):
@@ -109,10 +132,17 @@ class LayerNorm(Norm):
         self.eps = jnp.asarray(1e-12 if eps is None else eps, dtype=float)
         require_finite(self.eps, "eps")
 
+    def gain_to_root(self, d: int) -> None:
+        """None: the variance of the entries is 1."""
+
     def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """`(y − ȳ)/√(var y + eps)`."""
         y = y - y.mean(axis=-1, keepdims=True)
         return y / jnp.sqrt(jnp.mean(y * y, axis=-1, keepdims=True) + self.eps.astype(y.dtype))
+
+
+NORMS: dict[str, type[RMSNorm] | type[LayerNorm]] = {n.name: n for n in (RMSNorm, LayerNorm)}
+"""The normalisations by name."""
 
 
 def as_norm(norm: Any, gain: Weight, shift: Weight, eps: Any) -> Norm:
@@ -121,8 +151,6 @@ def as_norm(norm: Any, gain: Weight, shift: Weight, eps: Any) -> Norm:
     >>> type(as_norm("rms", None, None, None)).__name__
     'RMSNorm'
     """
-    if norm == "rms":
-        return RMSNorm(gain, shift, eps)
-    if norm == "layer":
-        return LayerNorm(gain, shift, eps)
-    raise unknown("norm", norm, ("rms", "layer"))
+    if norm not in NORMS:
+        raise unknown("norm", norm, NORMS)
+    return NORMS[norm](gain, shift, eps)

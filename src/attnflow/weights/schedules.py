@@ -20,7 +20,8 @@ from attnflow.checks import (
     require_positive,
 )
 from attnflow.errors import InputError
-from attnflow.randomness import AnyKey, as_key
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
 from attnflow.weights.breaks import Breaks, rounding
 
 
@@ -72,12 +73,12 @@ class Scheduled(eqx.Module):
 class Redrawn(eqx.Module):
     """Per-layer weights: an independent draw on each of [0, Δ), [Δ, 2Δ), …
 
-    `draw` takes `key=` and returns a matrix, like every family; the same seed gives the same
+    `draw` takes `key=` and returns a matrix, like every family; the same key gives the same
     sequence of matrices. Integration stops at each multiple of Δ, so that no step straddles one.
 
     >>> from functools import partial
     >>> from attnflow.weights import ginibre
-    >>> V = Redrawn(partial(ginibre, 3), every=0.5, seed=0)
+    >>> V = Redrawn(partial(ginibre, 3), every=0.5, key=0)
     >>> bool((V(0.1) == V(0.4)).all()), bool((V(0.4) == V(0.6)).all())
     (True, False)
     """
@@ -86,18 +87,18 @@ class Redrawn(eqx.Module):
     every: float = eqx.field(static=True)
     key: PRNGKeyArray
 
+    @renamed_arguments(seed="key")
     def __init__(
         self,
         draw: Callable[..., Array],
         *,
         every: float | int,
-        seed: int | None = None,
-        key: AnyKey | None = None,
+        key: RandomKey,
     ):
         require_positive(every, "every")
         self.draw = draw
         self.every = float(every)
-        self.key = as_key(seed, key)
+        self.key = as_key(key)
 
     @property
     def breaks(self) -> Breaks:

@@ -13,7 +13,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.overview import stage_of
-from attnflow.simulate import Trajectory, simulate
+from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
@@ -23,7 +23,7 @@ SHOWN = (0, 4, 8, 12)
 
 
 def _run(V: float) -> Trajectory:
-    return simulate(RescaledAttention(V=V), initial.cube(40, 3, seed=0), TIMES, method=late())
+    return simulate(RescaledAttention(V=V), initial.cube(40, 3, key=0), TIMES, method=late())
 
 
 def _polytope(size: Size, V: float) -> Picture:

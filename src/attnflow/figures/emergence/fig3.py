@@ -12,7 +12,7 @@ from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.matrices import draw_matrix, largest_in_blocks
-from attnflow.simulate import Trajectory, simulate
+from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import SAME_POINT, boundary_distance
@@ -28,7 +28,7 @@ CHOSEN = (1e-280, 1e-3)
 def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
     n = sized(size, n, paper_n)
     system = RescaledAttention(V=V)
-    run = simulate(system, initial.cube(n, 1, side=2.0, seed=0), TIMES, method=late())
+    run = simulate(system, initial.cube(n, 1, side=2.0, key=0), TIMES, method=late())
     matrices = np.asarray(observe.attention_along(run))
     ranks = observe.rank(matrices).tolist()
     figure = Figure(figsize=(2.0 * len(SHOWN) + 0.5, 2.55), layout="constrained")

@@ -15,7 +15,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.leaders import draw_leaders
 from attnflow.plot.matrices import draw_matrix
-from attnflow.simulate import simulate
+from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import boundary_distance
@@ -54,7 +54,7 @@ def _run(draw: int, sign: float) -> Drawn:
     values, queries, tokens = jax.random.split(jax.random.key(draw), 3)
     Q, V = (np.asarray(weights.wishart(2, key=key)) for key in (queries, values))
     ts = TIMES / np.linalg.eigvalsh(V)[-1]
-    system = RescaledAttention(Q, np.eye(2), sign * V)
+    system = RescaledAttention(Q=Q, K=np.eye(2), V=sign * V)
     x0 = initial.cube(TOKENS, 2, side=2.0, key=tokens)
     return Drawn(Q, sign * V, simulate(system, x0, ts, method=late()))
 

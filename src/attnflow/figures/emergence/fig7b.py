@@ -16,7 +16,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.coordinates import draw_band
 from attnflow.plot.style import FAINT, PALETTE
-from attnflow.simulate import Trajectory, simulate
+from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
@@ -32,7 +32,7 @@ def _run(n: int, d: int, end: float) -> tuple[Head, Trajectory]:
     V = weights.goe(d, scale=d**-0.5, key=values)
     x0 = initial.cube(n, d, side=1.0, key=tokens)
     ts = np.linspace(0.0, end, SAVES)
-    run = simulate(RescaledAttention(Q, K, V), x0, ts, method=late())
+    run = simulate(RescaledAttention(Q=Q, K=K, V=V), x0, ts, method=late())
     return Head(*(np.asarray(W) for W in (Q, K, V))), run
 
 

@@ -18,7 +18,7 @@ from attnflow.figures.second import CLOSE, Head, followed, rescaled
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.style import PALETTE
 from attnflow.plot.tokens import Stage
-from attnflow.simulate import simulate
+from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import SAME_POINT, boundary_distance, moved
@@ -69,7 +69,7 @@ def _ending(B: np.ndarray, key: Any) -> Ending | None:
     x0 = initial.cube(TOKENS, 2, side=4.0, key=key)
     ts = END * np.array([0.0, *EARLY, 0.5, 0.8, 1.0])
     try:
-        run = simulate(RescaledAttention(B.T), x0, ts, method=late(PATIENCE))
+        run = simulate(RescaledAttention(Q=B.T), x0, ts, method=late(PATIENCE))
     except IncompleteRun:
         return None
     zs = np.asarray(run.xs)

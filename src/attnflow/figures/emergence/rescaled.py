@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from attnflow import initial, observe
 from attnflow.figures.second import Head, followed, rescaled
-from attnflow.simulate import Adaptive, Trajectory, simulate
+from attnflow.simulation import Adaptive, Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import boundary_distance, moved, size
@@ -27,7 +27,7 @@ def late(max_steps: int = 100_000) -> Adaptive:
 def rescaled_run(V: Any, d: int, end: float) -> Trajectory:
     """Rescaled attention with Q = K = I from 40 tokens uniform in [−5, 5]^d, with 61 saves."""
     ts = np.linspace(0.0, end, SAVES)
-    return simulate(RescaledAttention(V=V), initial.cube(TOKENS, d, seed=0), ts, method=late())
+    return simulate(RescaledAttention(V=V), initial.cube(TOKENS, d, key=0), ts, method=late())
 
 
 def solves(V: Any, run: Trajectory, until: float) -> Quantity:

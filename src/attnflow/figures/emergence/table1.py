@@ -21,7 +21,7 @@ from attnflow.plot.matrices import draw_matrix
 from attnflow.plot.overview import stage_of
 from attnflow.plot.style import FAINT, PALETTE, colours
 from attnflow.plot.tokens import Stage
-from attnflow.simulate import Trajectory, simulate
+from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import limit_geometry, measured_geometry, triples
 from attnflow.theory.checks.base import Quantity

@@ -9,7 +9,7 @@ from attnflow.figures.second import followed, solution, sphere
 from attnflow.meanfield import bbgky
 from attnflow.meanfield.bbgky import Comparison
 from attnflow.plot.many import closure_diagram
-from attnflow.simulate import simulate
+from attnflow.simulation import simulate
 from attnflow.systems import AngularUSA
 from attnflow.theory.checks.base import Quantity
 
@@ -50,7 +50,7 @@ def _same_ensemble(sampled: bbgky.TwoPoint) -> tuple[Quantity, ...]:
     error = cosines.std(axis=1) * np.sqrt(1 / PLAIN + 1 / sampled.replicates)
     off = np.abs(theirs - cosines.mean(axis=1)) / error
     # mypy takes the fields of an equinox module for its arguments.
-    system = AngularUSA(BETA)  # type: ignore[call-arg,arg-type]
+    system = AngularUSA(BETA)
     theta = simulate(system, angles[0, :, None], sampled.ts).xs[..., 0]
     xs = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
     return (

@@ -19,7 +19,7 @@ from attnflow.plot.overview import stage_of
 from attnflow.plot.staircases import Plateau, draw_plateaus, plateaus
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.report import summarise
-from attnflow.simulate import Coarsening, Trajectory, simulate
+from attnflow.simulation import Coarsening, Trajectory, simulate
 from attnflow.systems import SA
 from attnflow.theory import dirac_energy, sharp
 from attnflow.theory.checks.base import Quantity
@@ -42,7 +42,7 @@ LATEST = {1.0: 1e9, -1.0: 1e5}
 
 def _run(V: float, saves: int) -> Trajectory:
     ts = np.concatenate([[0.0], np.geomspace(1e-2, LATEST[V], saves - 1)])
-    return simulate(SA(BETA, V=V), initial.sphere(N, 2, seed=1), ts, method=Coarsening())
+    return simulate(SA(BETA, V=V), initial.sphere(N, 2, key=1), ts, method=Coarsening())
 
 
 def _energies(run: Trajectory) -> Float[np.ndarray, " T"]:

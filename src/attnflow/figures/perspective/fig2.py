@@ -15,7 +15,7 @@ from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import CLOSE, followed, sphere
 from attnflow.plot.style import INK, PALETTE
-from attnflow.simulate import Coarsening, simulate
+from attnflow.simulation import Coarsening, simulate
 from attnflow.systems import SA
 from attnflow.theory import large_beta
 from attnflow.theory.checks.base import Quantity
@@ -63,7 +63,7 @@ def runs_to_one(beta: float, starts: int) -> Found:
     """
     x0 = np.zeros((len(DIMS), starts, N, N))
     for k, d in enumerate(DIMS):
-        x0[k, :, :, :d] = initial.sphere(N, d, seed=d, batch=starts)
+        x0[k, :, :, :d] = initial.sphere(N, d, key=d, batch=starts)
     run = simulate(SA(beta), x0, TIMES, method=Coarsening())
     if run.merges is None:
         raise RuntimeError("a run with Coarsening has a merge tree.")

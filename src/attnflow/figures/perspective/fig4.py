@@ -17,7 +17,7 @@ from attnflow.plot.overview import stage_of
 from attnflow.plot.phase import draw_counts, draw_phase
 from attnflow.plot.style import INK
 from attnflow.report import summarise
-from attnflow.simulate import Fixed, Trajectory, simulate
+from attnflow.simulation import Fixed, Trajectory, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
 
@@ -58,7 +58,7 @@ def _make(size: Size) -> Picture:
     numbers: dict[str, Any] = {"starts": STARTS}
     seen, runs = [], {}
     for row, (beta, expected) in zip(rows, SHOWN.items(), strict=True):
-        x0 = initial.sphere(N, 2, seed=0, batch=STARTS)
+        x0 = initial.sphere(N, 2, key=0, batch=STARTS)
         runs[beta] = _typical(simulate(SA(beta), x0, np.linspace(0, 30, 61), method=Fixed(0.1)))
         run, usual, counts = runs[beta]
         ax.axhline(beta, color=INK, lw=1, ls="--")

@@ -12,7 +12,7 @@ from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, crossi
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import CLOSE, Head, weights
 from attnflow.plot.phase import phase_diagram
-from attnflow.simulate import Layers, simulate
+from attnflow.simulation import Layers, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
 

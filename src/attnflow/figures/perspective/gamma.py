@@ -11,7 +11,7 @@ from matplotlib.ticker import NullLocator
 from attnflow import initial
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.style import FAINT, INK, PALETTE
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
 from attnflow.theory import gamma
 from attnflow.theory.checks.base import Quantity
@@ -26,9 +26,9 @@ TIMES = np.linspace(0.0, 6.0, 61)
 def _make(size: Size) -> Picture:
     n, starts = sized(size, (8, 16), (16, 128))
     x0 = np.stack(
-        [initial.sphere(n, d, seed=d, batch=starts, reduced=True) for d in DIMS]
+        [initial.sphere(n, d, key=d, batch=starts, reduced=True) for d in DIMS]
         # the start of T6.8 beside them, in the same compiled run
-        + [initial.orthogonal(n, n, seed=0, batch=starts)]
+        + [initial.orthogonal(n, n, key=0, batch=starts)]
     )
     found = cosines(simulate(SA(BETA), x0, TIMES, method=Fixed(0.1)).xs)
     curve = np.asarray(gamma(BETA, n, TIMES))

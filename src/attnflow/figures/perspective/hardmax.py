@@ -13,7 +13,7 @@ from attnflow import initial
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Field, followed, rescaled, weights
 from attnflow.plot.style import FAINT, INK, PALETTE
-from attnflow.simulate import Adaptive, Filippov, simulate
+from attnflow.simulation import Adaptive, Filippov, simulate
 from attnflow.systems import ConsensusAttention, Hardmax, RescaledAttention, System
 from attnflow.theory.checks.base import Quantity
 
@@ -84,8 +84,8 @@ def _branches() -> dict[str, Float[np.ndarray, "T n d"]]:
 
 def _without_ties(n: int) -> Float[np.ndarray, "n d"]:
     """The first draw of the cube whose largest scores are well apart."""
-    for seed in range(1000):
-        x = np.asarray(initial.cube(n, 2, side=2.0, seed=seed))
+    for key in range(1000):
+        x = np.asarray(initial.cube(n, 2, side=2.0, key=key))
         scores = np.sort(x @ x.T, axis=1)
         if (scores[:, -1] - scores[:, -2]).min() > APART * 8 / n:
             break

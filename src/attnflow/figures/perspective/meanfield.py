@@ -12,7 +12,7 @@ from attnflow.figures.second import solution, sphere
 from attnflow.meanfield import MeanFieldRun
 from attnflow.plot.many import draw_distances
 from attnflow.plot.style import PALETTE
-from attnflow.simulate import Fixed
+from attnflow.simulation import Fixed
 from attnflow.spaces import Sphere
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.style import INK, PALETTE
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA, Noisy
 from attnflow.systems.angles import AngleSystem
 from attnflow.theory import linear_growth
@@ -38,7 +38,6 @@ class HarmonicSA(AngleSystem):
     beta: Float[Array, ""]
 
     def __init__(self, beta: Float[ArrayLike, ""]):
-        super().__init__()
         self.beta = jnp.asarray(beta, float)
 
     def velocity(
@@ -84,7 +83,7 @@ def orders(
     n: int, end: float, betas: Float[np.ndarray, " B"], sigmas: Float[np.ndarray, " S"]
 ) -> Float[np.ndarray, "B S"]:
     """The mean of r over the second half of runs that start in consensus, for all β and σ."""
-    x0 = initial.angles(n, arc=0.5, seed=0)
+    x0 = initial.angles(n, arc=0.5, key=0)
     ts = np.linspace(0.0, end, SAVES)
 
     def order(

@@ -32,7 +32,7 @@ PAPER = (
 
 def _make(size: Size) -> Picture:
     rows, starts = sized(size, (QUICK, 2), (PAPER, 32))
-    found = [optimal_configuration(n, d, beta, starts=starts, seed=0) for n, d, beta in rows]
+    found = [optimal_configuration(n, d, beta, starts=starts, key=0) for n, d, beta in rows]
     columns = len(found) if len(found) <= 4 else (len(found) + 1) // 2
     figure = Figure(figsize=(2.5 * columns, 4.6 * -(-len(found) // columns)), layout="constrained")
     parts = figure.subfigures(-(-len(found) // columns), columns, squeeze=False).ravel()

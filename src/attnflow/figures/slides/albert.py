@@ -20,7 +20,7 @@ from attnflow.models import HeadSpectrum, Model, ModelError, head_matrices, head
 from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE, colours
 from attnflow.plot.tokens import Stage
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import leads_positive
@@ -93,7 +93,7 @@ def _flows(model: Model, layer: int, head: int, alone: float, step: float) -> di
     """The head alone from random tokens and from a sentence, and all heads of its layer."""
     words = model.states(SENTENCE)[layer]
     size = jnp.sqrt(jnp.mean(jnp.sum(jnp.square(words), axis=-1)))
-    random = size * jnp.asarray(initial.sphere(*words.shape, seed=0), words.dtype)
+    random = size * jnp.asarray(initial.sphere(*words.shape, key=0), words.dtype)
     Q, K, V, O = head_matrices(model, layer)
     together = float(np.abs(np.linalg.eigvals(np.einsum("hdk,hke->de", O, V))).max())
     given: dict[str, Any] = {

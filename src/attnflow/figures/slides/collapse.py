@@ -13,7 +13,7 @@ from attnflow.figures.texts import TOPICS
 from attnflow.figures.trained import trained_model
 from attnflow.observe import NeuralCollapse
 from attnflow.plot.style import PALETTE
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
 
@@ -22,7 +22,7 @@ BETA, DIMENSION = 9.0, 3
 TIMES = np.linspace(0.0, 8.0, 41)
 LATE = slice(25, None)
 """From t = 5 on, tokens are in their clusters."""
-SEED = 0
+KEY = 0
 
 
 def _make(size: Size) -> Picture:
@@ -71,7 +71,7 @@ def _rates(flow: list[NeuralCollapse]) -> tuple[Quantity, ...]:
 
 def _along_flow(n: int) -> tuple[list[NeuralCollapse], int, Quantity]:
     """Tokens labelled by the metastable cluster in which they end."""
-    x0 = initial.sphere(n, DIMENSION, seed=SEED)
+    x0 = initial.sphere(n, DIMENSION, key=KEY)
     xs = np.asarray(simulate(SA(BETA), x0, TIMES, method=Fixed(0.05)).xs)
     found = observe.clusters(xs[-1], 0.2)
     solves = followed("(SA)", sphere(beta=BETA), TIMES, xs)

@@ -11,7 +11,7 @@ from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import followed, pure
 from attnflow.plot.style import PALETTE
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
 from attnflow.theory import MasterEquation
 from attnflow.theory.checks.base import Quantity
@@ -30,7 +30,7 @@ PARTED = 0.1
 def _make(size: Size) -> Picture:
     n, draws = sized(size, 12, 40), sized(size, 6, 32)
     system = PureAttention()
-    x0 = np.asarray(initial.cube(n, 2, side=1.0, seed=0, batch=draws))
+    x0 = np.asarray(initial.cube(n, 2, side=1.0, key=0, batch=draws))
     away: dict[float, np.ndarray] = {}
     parted: dict[float, np.ndarray] = {}
     for side in SIDES:

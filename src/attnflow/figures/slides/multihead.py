@@ -17,7 +17,7 @@ from attnflow.figures.slides.vertices import filled, vertices
 from attnflow.plot.hulls import draw_hull
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.plot.tokens import Stage
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
 from attnflow.theory.checks.base import Quantity
 
@@ -51,7 +51,7 @@ def _flow(
     masses: Float[Array, " n"],
 ) -> Float[Array, "T n d"]:
     """Pure attention with SLOTS heads: the one program that all runs of this figure are."""
-    system = PureAttention(scores, V=V)
+    system = PureAttention(Q=scores, V=V)
     return simulate(system, x0, TIMES, method=Fixed(STEP), masses=masses).xs
 
 
@@ -95,7 +95,7 @@ def _make(size: Size) -> Picture:
 
 
 def _starts(n: int, draws: int) -> dict[str, np.ndarray]:
-    few: Any = {"seed": 1, "batch": draws}
+    few: Any = {"key": 1, "batch": draws}
     return {
         f"plane, {n} tokens": np.asarray(initial.cube(n, 2, side=4.0, **few)),
         f"plane, {n // 2} tokens": np.asarray(initial.cube(n // 2, 2, side=4.0, **few)),
@@ -140,7 +140,7 @@ def _growth(H: int, draws: int, n: int) -> tuple[Float[np.ndarray, "draws 2"], f
     V = np.asarray(weights.ginibre(3, heads=H * draws, key=jax.random.key(100 + H)))
     V = V.reshape(draws, H, 3, 3) / np.sqrt(3 * H)
     own = _slots(V) * (H / SLOTS)
-    x0 = np.asarray(initial.gaussian(n, 3, seed=0, batch=draws))
+    x0 = np.asarray(initial.gaussian(n, 3, key=0, batch=draws))
     xs = _flow(np.broadcast_to(np.eye(3), own.shape), own, x0, np.ones((draws, n)))
     size = np.linalg.norm(np.asarray(xs), axis=-1).max(axis=-1)
     middle = len(TIMES) // 2

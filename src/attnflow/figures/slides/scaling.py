@@ -14,7 +14,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import ROUGH, followed, rescaled
 from attnflow.figures.slides.vertices import arrival, filled, vertices
 from attnflow.plot.style import FAINT, PALETTE
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
@@ -98,7 +98,7 @@ class Measured(NamedTuple):
 
 def _measured(start: str, n: int, d: int, draws: int, shape: tuple[int, int] | None) -> Measured:
     """Places and times of arrival of several draws, in states that are filled up to a shape."""
-    x0 = np.asarray(STARTS[start](n, d, seed=n + d, batch=draws))
+    x0 = np.asarray(STARTS[start](n, d, key=n + d, batch=draws))
     wide, masses = filled(x0, *(shape or (n, d)))
     ts = np.linspace(0.0, END, SAVES)
     runs = simulate(RescaledAttention(), wide, ts, method=Fixed(0.1), masses=masses)

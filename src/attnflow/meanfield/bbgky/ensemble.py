@@ -12,9 +12,10 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.checks import require_count
 from attnflow.errors import InputError
-from attnflow.randomness import as_key
-from attnflow.simulate import Fixed, simulate
-from attnflow.simulate.methods import Method
+from attnflow.randomness import RandomKey, as_key
+from attnflow.retired import renamed_arguments
+from attnflow.simulation import Fixed, simulate
+from attnflow.simulation.methods import Method
 from attnflow.systems import AngularUSA
 from attnflow.theory.inputs import Numbers
 
@@ -51,6 +52,7 @@ class TwoPoint:
         return 2 * np.pi / M * np.arange(M)
 
 
+@renamed_arguments(seed="key")
 def two_point(
     beta: float | int,
     n: int,
@@ -58,7 +60,7 @@ def two_point(
     *,
     replicates: int = 4096,
     cells: int = 128,
-    seed: int = 0,
+    key: RandomKey = 0,
     method: Method | None = None,
 ) -> TwoPoint:
     """Sample the two-point function of `AngularUSA(beta)` from independent uniform starts.
@@ -75,10 +77,10 @@ def two_point(
     if require_count(cells, "cells", least=4) % 2:
         raise InputError(f"cells must be even, but it is {cells}.")
     # mypy takes the fields of an equinox module for its arguments.
-    system = AngularUSA(beta)  # type: ignore[call-arg,arg-type]
+    system = AngularUSA(beta)
     times = np.asarray(ts, dtype=float)
     method = Fixed(STEP * np.exp(-float(beta))) if method is None else method
-    key = as_key(seed, None)
+    key = as_key(key)
     sums: Any = None
     for start in range(0, replicates, TILE):
         tile = min(TILE, replicates)

@@ -12,7 +12,7 @@ from attnflow.checks import as_floats, require_count
 from attnflow.meanfield.bbgky.closures import Closure
 from attnflow.meanfield.bbgky.ensemble import TwoPoint
 from attnflow.meanfield.volumes import continuity_rate
-from attnflow.simulate import Fixed, simulate
+from attnflow.simulation import Fixed, simulate
 from attnflow.spaces import Euclidean, Space
 from attnflow.systems import System
 from attnflow.systems.attention import as_beta

@@ -1,8 +1,8 @@
 """The plots of the papers for the screen, on plotly: they move, zoom, and answer to the pointer."""
 
-from attnflow.extras import needed
+from attnflow.extras import import_optional
 
-needed("plotly", "explore", "plots for the screen need plotly")
+import_optional("plotly", "explore", "plots for the screen need plotly")
 
 from attnflow.plot.screen.pairs import leaders, matrix, overlaps  # noqa: E402
 from attnflow.plot.screen.plane import phase, spectrum  # noqa: E402

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from attnflow.randomness import as_key
+from attnflow.retired import renamed_arguments
 from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
 from attnflow.theory.checks.consensus import (
     AnyBeta,
@@ -96,23 +97,24 @@ def find(name: str) -> Check:
     return look_up("check", name, CHECKS.values())
 
 
+@renamed_arguments(seed="key", tell="on_progress")
 def check(
-    id: str, *, seed: int = 0, tell: Callable[[float], object] = lambda part: None
+    id: str, *, key: int = 0, on_progress: Callable[[float], object] = lambda part: None
 ) -> Outcome:
     """Draw starts and weights that meet the hypothesis of a theorem, run, measure the conclusion.
 
-    The same seed gives the same draws. `tell` is told again and again which part is done.
+    The same key gives the same draws. `on_progress` is told again and again which part is done.
 
     >>> outcome = check("T6.8")
     >>> outcome.verdict, outcome.worst[0].name
     ('holds', 'max |<x_i,x_j> − γ_β|')
     """
     row = find(id)
-    as_key(seed, None)
+    as_key(key)
     begin = time.perf_counter()
-    trials = list(row.trials(seed))
+    trials = list(row.trials(key))
     draws: list[Draw] = []
     for done, trial in enumerate(trials):
-        tell(done / len(trials))
+        on_progress(done / len(trials))
         draws += row.draws(trial)
-    return Outcome(row, tuple(draws), seed, time.perf_counter() - begin)
+    return Outcome(row, tuple(draws), key, time.perf_counter() - begin)

@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from attnflow.errors import IncompleteRun
 from attnflow.randomness import as_key
-from attnflow.simulate import Adaptive, Layers, Trajectory, simulate
+from attnflow.simulation import Adaptive, Layers, Trajectory, simulate
 from attnflow.theory.checks.equations import is_written, off_the_equation
 
 Verdict = Literal["holds", "fails", "unresolved"]
@@ -247,8 +247,8 @@ class Check(abc.ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
-    def trials(self, seed: int) -> Iterator[Trial]:
-        """Trials that meet the hypothesis, the same ones for the same seed."""
+    def trials(self, key: int) -> Iterator[Trial]:
+        """Trials that meet the hypothesis, the same ones for the same key."""
 
     @abc.abstractmethod
     def judge(self, trial: Trial) -> Sequence[Draw]:
@@ -301,9 +301,9 @@ class FlowCheck(Check):
         return draws
 
 
-def keys(seed: int, k: int) -> tuple[Array, Array]:
-    """The keys of draw k of a seed: one for the weights, one for the tokens."""
-    weights, tokens = jax.random.split(jax.random.fold_in(as_key(seed, None), k))
+def keys(key: int, k: int) -> tuple[Array, Array]:
+    """The keys of draw k of a key: one for the weights, one for the tokens."""
+    weights, tokens = jax.random.split(jax.random.fold_in(as_key(key), k))
     return weights, tokens
 
 

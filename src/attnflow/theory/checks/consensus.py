@@ -11,7 +11,7 @@ import numpy as np
 
 from attnflow import initial, weights
 from attnflow.observe import clusters, diameter, exponential_rate
-from attnflow.simulate import Coarsening
+from attnflow.simulation import Coarsening
 from attnflow.systems import SA, USA
 from attnflow.theory.checks.base import (
     FIT,
@@ -55,11 +55,11 @@ class Uniform(OneCluster):
     hypothesis = "SA, β = 0, almost every start"
     settings = "t = 100, tolerance 1e-3"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Batches of uniform starts."""
         for d in (2, 3):
-            x0 = initial.sphere(TOKENS, d, seed=seed, batch=(STARTS,))
-            about = {"n": TOKENS, "d": d, "β": 0.0, "seed": seed}
+            x0 = initial.sphere(TOKENS, d, key=key, batch=(STARTS,))
+            about = {"n": TOKENS, "d": d, "β": 0.0, "key": key}
             yield Trial(about, SA(0.0), x0, np.linspace(0.0, 100.0, SAVES))
 
 
@@ -75,13 +75,13 @@ class NearlyUniform(Check):
         "with Q = K = I and β = 30, which do not end there by then"
     )
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Ginibre Q, K."""
         for n, d in ((16, 2), (16, 3)):
             for k in range(2):
-                Q, K = weights.ginibre(d, heads=2, seed=2 * seed + k)
-                x0 = initial.sphere(n, d, seed=2 * seed + k, batch=(64,))
-                about = {"n": n, "d": d, "seed": seed, "draw": k}
+                Q, K = weights.ginibre(d, heads=2, key=2 * key + k)
+                x0 = initial.sphere(n, d, key=2 * key + k, batch=(64,))
+                about = {"n": n, "d": d, "key": key, "draw": k}
                 other = SA(30.0, Q=np.eye(d), K=np.eye(d))
                 yield Trial(about, SA(0.01, Q=Q, K=K), x0, [0.0, 100.0], data=other)
 
@@ -111,11 +111,11 @@ class SmallBeta(OneCluster):
     hypothesis = "SA or USA; d = 2 and β ≤ 1, or β ≤ C/n"
     settings = "t = 400, tolerance 1e-3"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Batches of uniform starts."""
         for kind, d, beta in ((SA, 2, 1.0), (USA, 2, 1.0), (SA, 3, 0.5 / TOKENS)):
-            x0 = initial.sphere(TOKENS, d, seed=seed, batch=(STARTS,))
-            about = {"system": kind.__name__, "n": TOKENS, "d": d, "β": beta, "seed": seed}
+            x0 = initial.sphere(TOKENS, d, key=key, batch=(STARTS,))
+            about = {"system": kind.__name__, "n": TOKENS, "d": d, "β": beta, "key": key}
             yield Trial(about, kind(beta), x0, np.linspace(0.0, 400.0, SAVES))
 
 
@@ -127,12 +127,12 @@ class LargeBeta(OneCluster):
     hypothesis = "SA or USA, (n − 1) τ*_β < π/2 with β sin²τ* = (d − 1) cos τ*"
     settings = "Coarsening to t = 1e30, tolerance 1e-3"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Batches of uniform starts at 1.1 times the least β of the hypothesis."""
         for kind, n, d in ((SA, 4, 3), (SA, 6, 2), (USA, 4, 3)):
             beta = 1.1 * float(large_beta(n, d))
-            x0 = initial.sphere(n, d, seed=seed, batch=(8,))
-            about = {"system": kind.__name__, "n": n, "d": d, "β": beta, "seed": seed}
+            x0 = initial.sphere(n, d, key=key, batch=(8,))
+            about = {"system": kind.__name__, "n": n, "d": d, "β": beta, "key": key}
             window = 1.0 if kind is SA else 0.01
             ts = [0.0, 1e10, 1e20, 1e30]
             yield Trial(about, kind(beta), x0, ts, Coarsening(), window=window)
@@ -146,11 +146,11 @@ class AnyBeta(OneCluster):
     hypothesis = "SA or USA, d ≥ 3, any β ≥ 0"
     settings = "Coarsening to t = 1e20, tolerance 1e-3"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Batches of uniform starts."""
         for kind, d, beta in ((SA, 4, 6.0), (SA, 4, 1.0), (USA, 3, 3.0)):
-            x0 = initial.sphere(TOKENS, d, seed=seed, batch=(4,))
-            about = {"system": kind.__name__, "n": TOKENS, "d": d, "β": beta, "seed": seed}
+            x0 = initial.sphere(TOKENS, d, key=key, batch=(4,))
+            about = {"system": kind.__name__, "n": TOKENS, "d": d, "β": beta, "key": key}
             ts = [0.0, 1e5, 1e10, 1e20]
             yield Trial(about, kind(beta), x0, ts, Coarsening(), window=1 / (1 + beta))
 
@@ -169,7 +169,7 @@ class Hemisphere(FlowCheck):
     settings = "t = 60; rate fitted where the diameter is between 1e-7 and 1e-2"
     ts = np.linspace(0.0, 60.0, 121)
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Hemispheres in R³, without a mask and with it; uniform tokens with masses and d = n."""
         masses = np.linspace(0.2, 3.0, 8)
         for k in range(2):
@@ -179,14 +179,14 @@ class Hemisphere(FlowCheck):
                 (8, 3, 1.0, initial.hemisphere, None, None),
             ):
                 stack = (heads or 1) * 2
-                drawn = weights.ginibre(d, heads=stack, scale=d**-0.5, seed=2 * seed + k)
+                drawn = weights.ginibre(d, heads=stack, scale=d**-0.5, key=2 * key + k)
                 Q, K = drawn if heads is None else (drawn[:2], drawn[2:])
                 mask = "causal" if n > d and n == 8 else None
                 V = None if heads is None else 0.5
-                x0 = start(n, d, seed=2 * seed + k, batch=(4,))
+                x0 = start(n, d, key=2 * key + k, batch=(4,))
                 about = {"n": n, "d": d, "β": beta, "heads": heads or 1, "mask": mask or "none"}
                 system = SA(beta, Q=Q, K=K, V=V, mask=mask)
-                yield Trial(about | {"seed": seed, "draw": k}, system, x0, self.ts, masses=m)
+                yield Trial(about | {"key": key, "draw": k}, system, x0, self.ts, masses=m)
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """The diameter at the end, and its rate against four standard errors."""
@@ -209,12 +209,12 @@ class CausalCollapse(FlowCheck):
     settings = "n = 8, β = 1, t = 60, tolerance 1e-3"
     ts = Hemisphere.ts
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform starts."""
         for k in range(2):
-            Q, K = weights.ginibre(3, heads=2, scale=3**-0.5, seed=2 * seed + k)
-            x0 = initial.sphere(8, 3, seed=2 * seed + k, batch=(4,))
-            about = {"n": 8, "d": 3, "β": 1.0, "seed": seed, "draw": k}
+            Q, K = weights.ginibre(3, heads=2, scale=3**-0.5, key=2 * key + k)
+            x0 = initial.sphere(8, 3, key=2 * key + k, batch=(4,))
+            about = {"n": 8, "d": 3, "β": 1.0, "key": key, "draw": k}
             yield Trial(about, SA(1.0, Q=Q, K=K, mask="causal"), x0, self.ts)
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:

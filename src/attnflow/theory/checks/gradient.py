@@ -36,12 +36,12 @@ class EnergyExtremes(Check):
     conclusion = "E_β(uniform) ≤ E_β ≤ E_β(Dirac); Gegenbauer coefficients of e^{βt} are > 0"
     settings = "configurations at random, clustered, and spread by the repulsive flow; degrees ≤ 20"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform starts that the repulsive flow spreads, and tokens near two points."""
-        x = initial.sphere(TOKENS, 3, seed=seed, batch=(STARTS,))
-        near = [initial.clustered(TOKENS, d, clusters=2, spread=0.05, seed=seed) for d in (2, 3)]
+        x = initial.sphere(TOKENS, 3, key=key, batch=(STARTS,))
+        near = [initial.clustered(TOKENS, d, clusters=2, spread=0.05, key=key) for d in (2, 3)]
         ts = np.linspace(0.0, 50.0, SAVES)
-        yield Trial({"seed": seed}, SA(2.0, V=-1.0), x, ts, data=near)
+        yield Trial({"key": key}, SA(2.0, V=-1.0), x, ts, data=near)
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The energies of configurations from nearly uniform to nearly one point."""
@@ -78,7 +78,7 @@ class EnergyGrowth(Check):
     conclusion = "dE_β/dt = ± mean |x_i'|² (USA), ± mean |x_i'|² Z_i/n (SA)"
     settings = "25 times up to t = 5; errors in units of the largest rate"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform starts, attracting and repelling, of equal tokens and of tokens with masses."""
         masses = np.linspace(0.2, 3.0, TOKENS)
         for kind, V, beta, m in (
@@ -86,10 +86,10 @@ class EnergyGrowth(Check):
             (SA, -1.0, 4.0, None),
             (USA, None, 2.0, masses),
         ):
-            x0 = initial.sphere(TOKENS, 3, seed=seed, batch=(STARTS,))
+            x0 = initial.sphere(TOKENS, 3, key=key, batch=(STARTS,))
             about = {"system": kind.__name__, "V": V or 1.0, "n": TOKENS, "d": 3, "β": beta}
             ts = np.linspace(0.0, 5.0, SAVES)
-            yield Trial(about | {"seed": seed}, kind(beta, V=V), x0, ts, masses=m)
+            yield Trial(about | {"key": key}, kind(beta, V=V), x0, ts, masses=m)
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The identity against the derivative along the equation, and the growth between saves."""
@@ -132,12 +132,12 @@ class GradientFlow(Check):
     conclusion = "x' = n ∇E_β; x' = ∇ Σ_ij e^{β<Vx_i,x_j>}/(2β)"
     settings = "at uniform tokens; error in units of the largest velocity"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform tokens, and a symmetric matrix."""
         for n, d, beta in ((8, 2, 1.0), (16, 3, 4.0), (16, 8, 2.0)):
-            x = initial.sphere(n, d, seed=seed)
-            W = weights.goe(d, scale=d**-0.5, seed=seed)
-            about = {"n": n, "d": d, "β": beta, "seed": seed}
+            x = initial.sphere(n, d, key=key)
+            W = weights.goe(d, scale=d**-0.5, key=key)
+            about = {"n": n, "d": d, "β": beta, "key": key}
             yield Trial(about | {"system": "USA"}, USA(beta), x)
             yield Trial(about | {"system": "SA"}, SA(beta, Q=W, V=W), x)
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from attnflow import initial, weights
 from attnflow.observe import dual_coordinates, eigenbasis
-from attnflow.simulate import Trajectory
+from attnflow.simulation import Trajectory
 from attnflow.systems import RescaledAttention
 from attnflow.theory import triples
 from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial, keys
@@ -47,14 +47,16 @@ class Hyperplanes(FlowCheck):
     ts = LATE_TS
     sizes = ((24, 2), (24, 3), (24, 5))
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """A good triple, every other one with complex λ₂, and a start in the cube [−1, 1]^d."""
         for n, d in self.sizes:
             for k in range(4):
-                draw, tokens = keys(seed, k)
+                draw, tokens = keys(key, k)
                 rotating = d > 2 and k % 2 == 1
-                about = {"n": n, "d": d, "complex λ₂": rotating, "seed": seed, "draw": k}
-                system = RescaledAttention(*triples.hyperplanes(d, draw, rotating=rotating))
+                about = {"n": n, "d": d, "complex λ₂": rotating, "key": key, "draw": k}
+                system = RescaledAttention(
+                    **triples.hyperplanes(d, draw, rotating=rotating)._asdict()
+                )
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 yield Trial(about, system, x0, self.ts, late())
 
@@ -78,7 +80,7 @@ class DualCoordinates(FlowCheck):
     conclusion = "min_j φ_k*(z_j) is non-decreasing, max_j φ_k*(z_j) non-increasing"
     settings = "λ₁t ≤ 6; steps back of 1e-7 of the first range are rounding"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """V with eigenvalue 0 and others in [0, 1), in a random basis; Ginibre Q and K.
 
         In R² one head; in R³ two of them, which share V as 3 to 7, and tokens with masses.
@@ -86,7 +88,7 @@ class DualCoordinates(FlowCheck):
         n = 24
         for d, heads in ((2, None), (3, 2)):
             for k in range(3):
-                draw, tokens = keys(seed, k)
+                draw, tokens = keys(key, k)
                 values, V_key, Q_key, K_key = jax.random.split(draw, 4)
                 positive = np.asarray(jax.random.uniform(values, (d - 1,)))
                 V = weights.spectrum([*positive, 0.0], symmetric=False, key=V_key)
@@ -99,9 +101,9 @@ class DualCoordinates(FlowCheck):
                     V = jnp.multiply.outer(jnp.array([0.3, 0.7]), V)
                     masses = np.linspace(0.2, 3.0, n)
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
-                about = {"n": n, "d": d, "heads": heads or 1, "seed": seed, "draw": k}
+                about = {"n": n, "d": d, "heads": heads or 1, "key": key, "draw": k}
                 ts = np.linspace(0.0, 6.0, SAVES)
-                yield Trial(about, RescaledAttention(Q, K, V), x0, ts, masses=masses)
+                yield Trial(about, RescaledAttention(Q=Q, K=K, V=V), x0, ts, masses=masses)
 
     def states(self, trajectory: Trajectory) -> np.ndarray:
         """The coordinates φ_k*(z)."""
@@ -132,13 +134,13 @@ class PolytopeTimesSubspace(FlowCheck):
     settings = "λt = 15, radius λ/2; K the hull in F, distances in units of its size ≤ 1e-3"
     ts = LATE_TS
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """A paranormal V and a start in the cube [−1, 1]^d for each trial."""
         for n, d, m in ((24, 3, 2), (24, 5, 2), (24, 5, 3)):
             for k in range(4):
-                draw, tokens = keys(seed, k)
-                about = {"n": n, "d": d, "dim F": m, "seed": seed, "draw": k}
-                system = RescaledAttention(*triples.subspace(d, m, draw))
+                draw, tokens = keys(key, k)
+                about = {"n": n, "d": d, "dim F": m, "key": key, "draw": k}
+                system = RescaledAttention(**triples.subspace(d, m, draw)._asdict())
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
                 yield Trial(about, system, x0, self.ts, late())
 
@@ -163,14 +165,14 @@ class Codimension(FlowCheck):
     proven = False
     ts = 5 / 3 * LATE_TS
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Good triples with two growing eigenvalues."""
         for n, d, growing in ((24, 2, 2), (24, 3, 2)):
             for k in range(4):
-                draw, tokens = keys(seed, k)
-                system = RescaledAttention(*triples.hyperplanes(d, draw, growing))
+                draw, tokens = keys(key, k)
+                system = RescaledAttention(**triples.hyperplanes(d, draw, growing)._asdict())
                 x0 = initial.cube(n, d, side=2.0, key=tokens)
-                about = {"n": n, "d": d, "k": growing, "seed": seed, "draw": k}
+                about = {"n": n, "d": d, "k": growing, "key": key, "draw": k}
                 yield Trial(about, system, x0, self.ts, late(), window=5 / 3)
 
     def states(self, trajectory: Trajectory) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from attnflow.simulate import Layers
+from attnflow.simulation import Layers
 from attnflow.theory.checks.base import Check, Draw, Trial
 from attnflow.theory.checks.hyperplanes import Hyperplanes
 from attnflow.theory.checks.polytope import Polytope
@@ -20,10 +20,10 @@ class DiscreteLayers(Check):
     conclusion = "T3.1, T4.1 and the shrinking hull, as for the flow"
     settings = "as for T3.1 and T4.1"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Those of the flow with `Layers`, in R³ of T3.1 alone."""
         for check in (Polytope(), Hyperplanes()):
-            for trial in check.trials(seed):
+            for trial in check.trials(key):
                 if (check.id, trial.about["d"]) == ("T4.1", 3):
                     continue
                 about = {"of": check.id} | trial.about

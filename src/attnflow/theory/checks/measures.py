@@ -26,9 +26,9 @@ class Dobrushin(Check):
     settings = "t ≤ 5, β = 0.5, tokens with masses; equal: m equal tokens beside one of mass m"
     beta = 0.5
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Measures of tokens with masses, others nearby, and one that is written in two ways."""
-        rng = np.random.default_rng(seed % 2**64)
+        rng = np.random.default_rng(key % 2**64)
         half = STARTS // 2
         angles = rng.uniform(0, 2 * np.pi, (half, TOKENS))
         other = angles + rng.normal(0, 0.1, angles.shape)
@@ -38,7 +38,7 @@ class Dobrushin(Check):
         others[0, ::2], others[0, 1::2] = masses[0, ::2] + masses[0, 1::2], 1e-12
         theta, m = (np.concatenate(pair) for pair in ((angles, other), (masses, others)))
         x0 = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
-        about = {"n": TOKENS, "d": 2, "β": self.beta, "seed": seed}
+        about = {"n": TOKENS, "d": 2, "β": self.beta, "key": key}
         yield Trial(about, USA(self.beta), x0, np.linspace(0.0, 5.0, SAVES), masses=m)
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
@@ -72,11 +72,11 @@ class SharpMinima(Check):
     conclusion = "Σ_{i≠j} e^{β<x_i,x_j>} is least there; the repulsive flow V = −I finds it"
     settings = "the icosahedron; t = 400, β = 2, 8 starts, of which the best"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform starts that repel each other."""
         n, d = 12, 3
-        x0 = initial.sphere(n, d, seed=seed, batch=(STARTS,))
-        about = {"points": known_points(n, d).name, "n": n, "d": d, "β": 2.0, "seed": seed}
+        x0 = initial.sphere(n, d, key=key, batch=(STARTS,))
+        about = {"points": known_points(n, d).name, "n": n, "d": d, "β": 2.0, "key": key}
         yield Trial(about, SA(2.0, V=-1.0), x0, np.linspace(0.0, 400.0, SAVES))
 
     def judge(self, trial: Trial) -> Sequence[Draw]:

@@ -44,9 +44,9 @@ class CommonCosine(FlowCheck):
     conclusion = "<x_i, x_j> = γ_β(t) for all i ≠ j (at Σ_h w_h t for heads with V_h = w_h I)"
     settings = "21 times up to t = 10"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Orthonormal starts, of one head and of three."""
-        turns = np.stack([np.asarray(initial.orthogonal(9, 9, seed=seed + h)) for h in (1, 2, 3)])
+        turns = np.stack([np.asarray(initial.orthogonal(9, 9, key=key + h)) for h in (1, 2, 3)])
         shares = np.multiply.outer([0.2, 0.3, 0.4], np.eye(9))
         heads = {"Q": turns, "K": turns, "V": shares}
         for kind, n, d, beta, given in (
@@ -54,9 +54,9 @@ class CommonCosine(FlowCheck):
             (USA, 8, 8, 1.0, {}),
             (SA, 5, 9, 0.5, heads),
         ):
-            x0 = initial.orthogonal(n, d, seed=seed)
+            x0 = initial.orthogonal(n, d, key=key)
             system = kind(beta, **given)
-            about = {"system": kind.__name__, "n": n, "d": d, "β": beta, "seed": seed}
+            about = {"system": kind.__name__, "n": n, "d": d, "β": beta, "key": key}
             about["heads"] = system.heads.count or 1
             yield Trial(about, system, x0, np.linspace(0.0, 10.0, 21))
 
@@ -86,14 +86,14 @@ class Concentration(Check):
     )
     dims = (16, 64, 256, 1024, 4096, 16384)
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform starts in R^d, drawn in the basis of their span."""
         n, beta = 8, 1.0
         starts = [
-            initial.sphere(n, d, seed=seed + i, batch=(32,), reduced=True)
+            initial.sphere(n, d, key=key + i, batch=(32,), reduced=True)
             for i, d in enumerate(self.dims)
         ]
-        about = {"n": n, "β": beta, "seed": seed}
+        about = {"n": n, "β": beta, "key": key}
         yield Trial(about, SA(beta), np.stack(starts), np.linspace(0.0, 10.0, 21))
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
@@ -127,15 +127,15 @@ class Transition(Check):
     settings = "orthogonal: at that time; uniform, 16 starts: half of the pairs, within 5%"
     delta = 1e-3
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """One orthogonal start and 16 uniform ones for each β."""
         n = 32
         for beta in (1.0, 3.0):
-            about = {"n": n, "β": beta, "seed": seed}
+            about = {"n": n, "β": beta, "key": key}
             T = float(transition_time(beta, n, self.delta))
             ts = np.array([0.0, 0.95, 1.0, 1.05]) * T
-            uniform = initial.sphere(n, 1024, seed=seed, batch=(16,), reduced=True)
-            starts = np.concatenate([uniform, initial.orthogonal(n, n, seed=seed)[None]])
+            uniform = initial.sphere(n, 1024, key=key, batch=(16,), reduced=True)
+            starts = np.concatenate([uniform, initial.orthogonal(n, n, key=key)[None]])
             yield Trial(about, SA(beta), starts, ts)
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
@@ -165,13 +165,13 @@ class LipschitzFlow(Check):
     )
     settings = "t ≤ 5, starts 1e-3 apart, and 1e-6 about a token between two clusters; rates of log"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Pairs of uniform starts, and pairs that part as fast as they can."""
         pairs = (STARTS // 2,)
         for d, beta in ((2, 1.0), (2, 9.0), (3, 4.0)):
-            x = initial.sphere(TOKENS, d, seed=seed, batch=pairs)
-            apart = initial.gaussian(TOKENS, d, scale=1e-3, seed=seed + 1, batch=pairs)
-            about = {"n": TOKENS, "d": d, "β": beta, "seed": seed}
+            x = initial.sphere(TOKENS, d, key=key, batch=pairs)
+            apart = initial.gaussian(TOKENS, d, scale=1e-3, key=key + 1, batch=pairs)
+            about = {"n": TOKENS, "d": d, "β": beta, "key": key}
             starts = np.stack([x, initial.normalise(x + apart)])
             yield Trial(about, SA(beta), starts, np.linspace(0.0, 5.0, SAVES))
         torn = np.broadcast_to(torn_between(), (*pairs, TOKENS, 2))
@@ -220,15 +220,15 @@ class Symmetries(Check):
     conclusion = "the flow commutes with permutations and rotations"
     settings = "t ≤ 60; largest difference of a coordinate"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """A start, its permutation and its rotation; for two heads, and under a causal mask.
 
         The masked ones have the shapes of CAUSAL, so that they compile nothing of their own.
         """
         n, d, ts = 8, 3, np.linspace(0.0, 60.0, 121)
-        x = np.asarray(initial.sphere(n, d, seed=seed, batch=(2,)))
-        order = np.random.default_rng(seed % 2**64).permutation(n)
-        O = np.asarray(initial.orthogonal(d, d, seed=seed))
+        x = np.asarray(initial.sphere(n, d, key=key, batch=(2,)))
+        order = np.random.default_rng(key % 2**64).permutation(n)
+        O = np.asarray(initial.orthogonal(d, d, key=key))
         earlier = np.tril(np.ones((n, n), bool))[np.ix_(order, order)]
         Q, V = (np.multiply.outer(c, np.eye(d)) for c in ([1.0, 2.0], [0.5, 0.25]))
         plain = {"Q": np.eye(d), "K": np.eye(d)}
@@ -238,7 +238,7 @@ class Symmetries(Check):
         ):
             kind, heads = type(system).__name__, system.heads.count or 1
             about = {"system": kind, "n": n, "d": d, "heads": heads}
-            about |= {"mask": "none" if permuted is None else "causal", "seed": seed}
+            about |= {"mask": "none" if permuted is None else "causal", "key": key}
             data = (order, O, permuted or system)
             yield Trial(about, system, np.stack([x, x @ O]), ts, data=data)
 

@@ -18,7 +18,7 @@ class Outcome:
 
     check: Check
     draws: tuple[Draw, ...]
-    seed: int
+    key: int
     seconds: float
 
     @property
@@ -91,7 +91,7 @@ class Outcome:
             "hypothesis": check.hypothesis,
             "conclusion": check.conclusion,
             "settings": check.settings,
-            "seed": self.seed,
+            "key": self.key,
             "verdict": self.verdict,
             "said": self.said,
             "counts": {v: self.counts[v] for v in ("holds", "fails", "unresolved")},

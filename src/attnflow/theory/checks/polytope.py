@@ -29,11 +29,11 @@ class Distances(FlowCheck):
     conclusion = "every |x_i − x_j| is non-decreasing"
     settings = "t ≤ 4; a decrease by 1e-6 of the distance is the error of the run"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Batches of Gaussian starts."""
         for n, d in SIZES:
-            x0 = initial.gaussian(n, d, seed=seed, batch=(4,))
-            about = {"n": n, "d": d, "seed": seed}
+            x0 = initial.gaussian(n, d, key=key, batch=(4,))
+            about = {"n": n, "d": d, "key": key}
             yield Trial(about, PureAttention(V=1.0), x0, np.linspace(0.0, 4.0, SAVES), late())
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity]:
@@ -54,14 +54,14 @@ class Polytope(FlowCheck):
     settings = "t = 20, K the final hull; distances in units of its size, tolerance 1e-3"
     ts = np.concatenate([np.linspace(0.0, 5.0, 11), [10.0, 20.0]])
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """A triple of weights and a start in the cube [−2, 2]^d for each trial."""
         for n, d in SIZES:
             for k in range(4):
-                draw, tokens = keys(seed, k)
-                system = RescaledAttention(*triples.polytope(d, draw))
+                draw, tokens = keys(key, k)
+                system = RescaledAttention(**triples.polytope(d, draw)._asdict())
                 x0 = initial.cube(n, d, side=4.0, key=tokens)
-                about = {"n": n, "d": d, "seed": seed, "draw": k}
+                about = {"n": n, "d": d, "key": key, "draw": k}
                 yield Trial(about, system, x0, self.ts, late())
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
@@ -95,11 +95,11 @@ class Origin(FlowCheck):
     settings = "t = 1000; |2t·Cov − I| ≤ 0.05"
     ts = np.concatenate([np.linspace(0.0, 11.0, SAVES - 2), [500.0, 1000.0]])
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Batches of Gaussian starts."""
         for n, d in SIZES:
-            x0 = initial.gaussian(n, d, seed=seed, batch=(4,))
-            about = {"n": n, "d": d, "seed": seed}
+            x0 = initial.gaussian(n, d, key=key, batch=(4,))
+            about = {"n": n, "d": d, "key": key}
             yield Trial(about, PureAttention(V=-1.0), x0, self.ts, late())
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity]:

@@ -25,11 +25,11 @@ class Wendel(Check):
     settings = "20,000 draws for each n, d; deviation in standard errors"
     count = 20_000
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Uniform tokens (count, n, d)."""
         for n, d in ((4, 2), (8, 2), (6, 3), (7, 4)):
-            draw = initial.sphere(n, d, key=keys(seed, n)[1], batch=(self.count,))
-            yield Trial({"n": n, "d": d, "seed": seed}, x0=np.asarray(draw))
+            draw = initial.sphere(n, d, key=keys(key, n)[1], batch=(self.count,))
+            yield Trial({"n": n, "d": d, "key": key}, x0=np.asarray(draw))
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The fraction in a hemisphere, against Wendel's."""
@@ -69,10 +69,10 @@ class Ginibre(Check):
     settings = "400 draws; deviation from 0.14 in standard errors"
     count = 400
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Matrices with Gaussian entries."""
-        draw = weights.ginibre(128, heads=self.count, key=keys(seed, 0)[0])
-        yield Trial({"d": 128, "draws": self.count, "seed": seed}, data=np.asarray(draw))
+        draw = weights.ginibre(128, heads=self.count, key=keys(key, 0)[0])
+        yield Trial({"d": 128, "draws": self.count, "key": key}, data=np.asarray(draw))
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
         """The share of matrices whose eigenvalue of largest modulus is real and positive."""

@@ -27,17 +27,19 @@ class Leaders(FlowCheck):
     conclusion = "rows of P → e_1 or e_n except at most one, doubly exponentially; rank ≤ 2"
     settings = "Vt = 12; a row is settled when 1e-6 from e_1 or e_n; rate fitted below 1e-2"
 
-    def trials(self, seed: int) -> Iterator[Trial]:
+    def trials(self, key: int) -> Iterator[Trial]:
         """Positive numbers Q, K, V and a Gaussian start for each trial."""
         for n in (10, 40):
             for k in range(4):
-                numbers, tokens = keys(seed, k)
+                numbers, tokens = keys(key, k)
                 Q, K, V = (
                     float(w) for w in jax.random.uniform(numbers, (3,), minval=0.5, maxval=2)
                 )
                 x0 = initial.gaussian(n, 1, key=tokens)
-                about = {"n": n, "d": 1, "Q": Q, "K": K, "V": V, "seed": seed, "draw": k}
-                yield Trial(about, RescaledAttention(Q, K, V), x0, np.linspace(0.0, 12 / V, 121))
+                about = {"n": n, "d": 1, "Q": Q, "K": K, "V": V, "key": key, "draw": k}
+                yield Trial(
+                    about, RescaledAttention(Q=Q, K=K, V=V), x0, np.linspace(0.0, 12 / V, 121)
+                )
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """Unsettled rows, the rank, and the rate at which the slowest settled row settles."""

@@ -10,7 +10,8 @@ import jax
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
-from attnflow.signals import held
+from attnflow.retired import renamed_arguments
+from attnflow.signals import defer_interrupts
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.inputs import look_up
 from attnflow.theory.search.base import Finding, Question
@@ -36,7 +37,7 @@ QUESTIONS: dict[str, Question] = {
 }
 """The questions by id."""
 
-Tell = Callable[[Record, Finding, Trial], object]
+OnCandidate = Callable[[Record, Finding, Trial], object]
 
 
 def find(name: str) -> Question:
@@ -44,20 +45,21 @@ def find(name: str) -> Question:
     return look_up("question", name, QUESTIONS.values())
 
 
+@renamed_arguments(seed="key", tell="on_candidate")
 def search(
     id: str,
     *,
-    seed: int = 0,
+    key: int = 0,
     runs: int | None = None,
     seconds: float | int | None = None,
     record: Record | None = None,
-    tell: Tell = lambda record, finding, trial: None,
+    on_candidate: OnCandidate = lambda record, finding, trial: None,
 ) -> Record:
     """Draw candidates and look whether one contradicts a conjecture, for so many runs or seconds.
 
-    Candidate k of a seed is always the same, so an earlier `record` is continued where it ended.
-    A hit has been seen twice, the second time at a tighter tolerance. `tell` is called after every
-    candidate with the record so far, what was found, and the trial that reproduces it.
+    Candidate k of a key is always the same, so an earlier `record` is continued where it ended.
+    A hit has been seen twice, the second time at a tighter tolerance. `on_candidate` is called
+    after every candidate with the record so far, what was found, and the trial that reproduces it.
 
     >>> record = search("C4.2-printed", runs=3)
     >>> record.runs, sum(record.tally.values())
@@ -66,24 +68,24 @@ def search(
     question = find(id)
     if (runs is None) == (seconds is None):
         raise InputError("give exactly one of runs and seconds, the budget of the search.")
-    record = Record(question.id, seed) if record is None else record
-    if (record.id, record.seed) != (question.id, seed):
+    record = Record(question.id, key) if record is None else record
+    if (record.id, record.key) != (question.id, key):
         raise InputError(
-            f"record is of {record.id} with seed {record.seed}, not of {question.id} with seed "
-            f"{seed}: continue it with these, or begin anew."
+            f"record is of {record.id} with key {record.key}, not of {question.id} with key "
+            f"{key}: continue it with these, or begin anew."
         )
     last = record.runs + require_count(runs, "runs") if runs is not None else None
     if seconds is not None:
         require_positive(seconds, "seconds")
     begin = time.monotonic()
     while record.runs != last and (seconds is None or time.monotonic() - begin < seconds):
-        key = jax.random.fold_in(as_key(seed, None), record.runs)
-        trial = question.draw(key)
+        candidate = jax.random.fold_in(as_key(key), record.runs)
+        trial = question.draw(candidate)
         finding = question.examine(trial)
-        with held():  # Ctrl-C finds a candidate counted and told, or neither
+        with defer_interrupts():  # Ctrl-C finds a candidate counted and told, or neither
             if finding.hit:
                 record.hits.append(Hit(record.runs, trial.about, finding.sentence))
             record.tally[finding.seen] += 1
             record.runs += 1
-            tell(record, finding, finding.trial or trial)
+            on_candidate(record, finding, finding.trial or trial)
     return record

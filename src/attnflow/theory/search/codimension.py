@@ -67,7 +67,7 @@ class GoodTriples(Codimension):
         """A good triple with k growing eigenvalues, and a start in [−1, 1]^d."""
         which, draw, tokens = jax.random.split(key, 3)
         n, d, k = self.sizes[int(jax.random.randint(which, (), 0, len(self.sizes)))]
-        system = RescaledAttention(*triples.hyperplanes(d, draw, growing=k))
+        system = RescaledAttention(**triples.hyperplanes(d, draw, growing=k)._asdict())
         x0 = initial.cube(n, d, side=2.0, key=tokens)
         return Trial({"n": n, "d": d, "k": k}, system, x0, TS, late(PATIENCE))
 
@@ -87,7 +87,7 @@ class AnyValue(Codimension):
         kind = kinds[int(jax.random.randint(which, (), 0, len(kinds)))]
         Q, K = triples.positive_scores(d, scores)
         x0 = initial.cube(n, d, side=8.0, key=tokens)
-        system = RescaledAttention(Q, K, value(kind, d, draw))
+        system = RescaledAttention(Q=Q, K=K, V=value(kind, d, draw))
         return Trial({"n": n, "d": d, "V": kind}, system, x0, TS, late(PATIENCE))
 
 

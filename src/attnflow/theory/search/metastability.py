@@ -10,7 +10,7 @@ import numpy as np
 
 from attnflow import initial
 from attnflow.observe import cluster_history
-from attnflow.simulate import Coarsening
+from attnflow.simulation import Coarsening
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.search.base import Finding, Question

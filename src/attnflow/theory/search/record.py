@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InputError
-from attnflow.files import write_whole
+from attnflow.files import atomic_write_text
 from attnflow.records import read_record
 
 MOST = 2**31
@@ -27,10 +27,10 @@ class Hit:
 
 @dataclass
 class Record:
-    """The candidates 0 … runs − 1 of a seed, what they showed, and the hits among them."""
+    """The candidates 0 … runs − 1 of a key, what they showed, and the hits among them."""
 
     id: str
-    seed: int
+    key: int
     runs: int = 0
     tally: Counter[str] = field(default_factory=Counter)
     hits: list[Hit] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write it; the file is complete or not there."""
-        write_whole(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+        atomic_write_text(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Record:

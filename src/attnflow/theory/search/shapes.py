@@ -46,7 +46,7 @@ class Shapes(Question):
         x0 = initial.cube(n, d, side=8.0, key=tokens)
         ts = np.array([0.0, 20.0, 25.0])
         return Trial(
-            {"n": n, "d": d, "V": kind}, RescaledAttention(Q, K, V), x0, ts, late(PATIENCE)
+            {"n": n, "d": d, "V": kind}, RescaledAttention(Q=Q, K=K, V=V), x0, ts, late(PATIENCE)
         )
 
     def look(self, trial: Trial) -> Finding:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from attnflow.simulate.clock import Clock
+from attnflow.simulation.clock import Clock
 from attnflow.spaces import inner
 from attnflow.systems import System
 

@@ -75,7 +75,7 @@ def worst_token(y: Any) -> Array:
     return jnp.stack([jnp.max(row_lengths(leaf)) for leaf in jax.tree.leaves(y)]).max()
 
 
-class Around(diffrax.AbstractAdaptiveSolver):
+class WrappedSolver(diffrax.AbstractAdaptiveSolver):
     """A solver around another one, which it follows in all but its step."""
 
     solver: eqx.AbstractVar[diffrax.AbstractSolver]
@@ -103,7 +103,7 @@ class Around(diffrax.AbstractAdaptiveSolver):
         return self.solver.func(terms, t0, y0, args)
 
 
-class Retracted(Around):
+class Retracted(WrappedSolver):
     """A solver whose every step ends in the system's space.
 
     What is interpolated between steps is retracted when it is saved.

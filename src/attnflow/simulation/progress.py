@@ -10,21 +10,21 @@ Progress = bool | Callable[[float], Any]
 """Whether a bar is shown; or a function that is told the part of the time that is done."""
 
 
-class Told:
+class ProgressCallback:
     """A bar for a function, in percent as the bar that is drawn.
 
-    >>> bar = Told(print)
+    >>> bar = ProgressCallback(print)
     >>> bar.update(25.0)
     0.25
     """
 
-    def __init__(self, tell: Callable[[float], Any]):
-        self.n, self.tell = 0.0, tell
+    def __init__(self, on_progress: Callable[[float], Any]):
+        self.n, self.on_progress = 0.0, on_progress
 
     def update(self, more: float) -> None:
         """So much more is done."""
         self.n += more
-        self.tell(self.n / 100)
+        self.on_progress(self.n / 100)
 
     def refresh(self) -> None:
         """Nothing is drawn."""
@@ -37,7 +37,7 @@ def bar_for(progress: Progress) -> Any:
     from tqdm.auto import tqdm
 
     if callable(progress):
-        return Told(progress)
+        return ProgressCallback(progress)
     layout = "{percentage:3.0f}%|{bar}| [{elapsed}<{remaining}]"
     bar = tqdm(total=100, bar_format=layout, disable=not progress, leave=False)
     if progress:  # tqdm goes by the clock on the wall, and stands still when that is set back

@@ -14,15 +14,15 @@ from jaxtyping import Array
 
 from attnflow.checks import is_traced
 from attnflow.errors import IncompleteRun, InputError, Interrupted, NotConverged
-from attnflow.simulate import inputs
-from attnflow.simulate.host import HostMethod, run_on_host
-from attnflow.simulate.lost import warn_of_lost
-from attnflow.simulate.merging import Merges
-from attnflow.simulate.methods import Method
-from attnflow.simulate.progress import Progress, bar_for
-from attnflow.simulate.reduction import reduce
-from attnflow.simulate.solve import Problem, Save, Standing, parted
-from attnflow.simulate.trajectory import Trajectory
+from attnflow.simulation import inputs
+from attnflow.simulation.host import HostMethod, run_on_host
+from attnflow.simulation.lost import warn_of_lost
+from attnflow.simulation.merging import Merges
+from attnflow.simulation.methods import Method
+from attnflow.simulation.progress import Progress, bar_for
+from attnflow.simulation.reduction import reduce
+from attnflow.simulation.solve import Problem, Save, SolverState, parted
+from attnflow.simulation.trajectory import Trajectory
 from attnflow.systems import System
 
 CHUNK_WORK = 4e9
@@ -61,8 +61,8 @@ def simulate(
         masses: the masses of the tokens, (n,) or (*batch, n); all 1 by default.
         save: keep `save(t, x)` at each time instead of the states, for example an energy. The
             function is compiled in: pass the same one again to compile only once.
-        key: a seed or a key, for systems that draw random numbers as they run (`Noisy`). Each
-            member of a batch draws its own; the other systems do not look at it.
+        key: an integer or a JAX key, for systems that draw random numbers as they run (`Noisy`).
+            Each member of a batch draws its own; the other systems do not look at it.
         progress: show a bar, under jit too; or a function that is told again and again which part
             of the time is done, from 0 to 1, and may raise KeyboardInterrupt to end the run.
 
@@ -74,7 +74,7 @@ def simulate(
     cannot go on raises `IncompleteRun`, both with the part that was reached.
 
     >>> import attnflow as af
-    >>> x0 = af.initial.sphere(n=16, d=3, seed=0)
+    >>> x0 = af.initial.sphere(n=16, d=3, key=0)
     >>> traj = af.simulate(af.SA(beta=1.0), x0, [0.0, 5.0, 20.0])
     >>> traj.xs.shape
     (3, 16, 3)
@@ -122,12 +122,12 @@ def _in_one(
     keys: Array | None,
     merges: Merges | None,
     progress: bool,
-) -> tuple[Any, Any, Standing]:
+) -> tuple[Any, Any, SolverState]:
     """The traced way: one vmapped `solve`."""
 
     def one(
         x: Array, masses: Array | None, key: Array | None, merges: Merges | None
-    ) -> tuple[Any, Any, Standing]:
+    ) -> tuple[Any, Any, SolverState]:
         at = problem.whole(x, masses, key, merges, progress=progress)
         return at.kept, problem.final(at), at
 
@@ -142,7 +142,7 @@ def _gathered(
     ts: Array,
     kept: Any,
     final: Any,
-    at: Standing,
+    at: SolverState,
 ) -> Trajectory:
     """A trajectory with the batch axes that x0 had."""
 
@@ -193,7 +193,7 @@ class _Run:
         keys: Array | None,
         merges: Merges | None,
         progress: Progress,
-    ) -> tuple[Any, Any, Standing]:
+    ) -> tuple[Any, Any, SolverState]:
         """Every chunk, to the end or to an error."""
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
         chunk = self._chunk(x)
@@ -217,7 +217,7 @@ class _Run:
             bar.close()
         return at.kept, _final(self.problem, at), at
 
-    def _require_velocity(self, at: Standing) -> None:
+    def _require_velocity(self, at: SolverState) -> None:
         """Refuse a start whose velocity cannot be followed, before any step."""
         failed = np.asarray(at.failed)
         if failed.any():
@@ -230,9 +230,8 @@ class _Run:
     def _chunk(self, x: Array) -> int:
         """Steps in a chunk: a power of 4, so that few sizes are compiled."""
         members, n, d = x.shape
-        heads = getattr(getattr(self.problem.system, "heads", None), "count", None) or 1
-        pairs = self.problem.system.pairs(n) + n * d
-        work = self.problem.method.stages * members * heads * pairs * (2 * d + 20)
+        pairs = self.problem.system.cost(n).pairs + n * d
+        work = self.problem.method.stages * members * pairs * (2 * d + 20)
         return int(4 ** np.clip(np.floor(np.log(CHUNK_WORK / work) / np.log(4)), 0, 6))
 
     def _next(self, chunk: int, left: int) -> int:
@@ -243,12 +242,12 @@ class _Run:
         """
         return min(chunk, left) if self.problem.method.limited else chunk
 
-    def _watch(self, at: Standing) -> Standing:
+    def _watch(self, at: SolverState) -> SolverState:
         """The standings, those that have come to rest at the end of time."""
         at, rests = self.problem.method.watched(self.problem.system, at)
         return at if rests is None else _rested(self.problem, at, jnp.asarray(rests))
 
-    def _look(self, at: Standing, limit: int) -> None:
+    def _look(self, at: SolverState, limit: int) -> None:
         """Stop a run that cannot go on."""
         finite = np.asarray(_finite(at.y))
         failed = np.asarray(at.failed) | ~np.isfinite(np.asarray(at.dt))
@@ -280,7 +279,7 @@ class _Run:
         message += f"{why}. What was reached is in this error's .trajectory."
         raise _Stopped(IncompleteRun, message, reached)
 
-    def _fault(self, i: int, final: Any, at: Standing) -> str | None:
+    def _fault(self, i: int, final: Any, at: SolverState) -> str | None:
         """What is wrong with the velocity at the last state of member i; None if nothing is."""
         x = parted(final)[0][i]
         x = x if at.basis is None else x @ at.basis[i].T
@@ -301,7 +300,7 @@ class _Run:
             "a smaller beta, smaller weights or tokens, or a normalised system such as SA"
         )
 
-    def _reached(self, at: Standing) -> tuple[Array, Any, Any, Standing]:
+    def _reached(self, at: SolverState) -> tuple[Array, Any, Any, SolverState]:
         """The save times that some member reached, what it kept there, and the last states.
 
         A member whose tokens ran away has as its last state the last one that was kept.
@@ -348,29 +347,29 @@ def _begin(
     basis: Array | None,
     keys: Array | None,
     merges: Merges | None,
-) -> Standing:
+) -> SolverState:
     return _for_each(problem.begin, x.shape[-2], x, masses, basis, keys, merges)
 
 
 @eqx.filter_jit
-def _advance(problem: Problem, at: Standing, steps: int) -> Standing:
-    def one(at: Standing) -> Standing:
+def _advance(problem: Problem, at: SolverState, steps: int) -> SolverState:
+    def one(at: SolverState) -> SolverState:
         return problem.advance(at, steps, diffrax.ForwardMode(), diffrax.NoProgressMeter())
 
     return _for_each(one, _tokens(at), at)
 
 
 @eqx.filter_jit
-def _rested(problem: Problem, at: Standing, rests: Array) -> Standing:
+def _rested(problem: Problem, at: SolverState, rests: Array) -> SolverState:
     return _for_each(problem.rested, _tokens(at), at, rests)
 
 
 @eqx.filter_jit
-def _final(problem: Problem, at: Standing) -> Any:
+def _final(problem: Problem, at: SolverState) -> Any:
     return _for_each(problem.final, _tokens(at), at)
 
 
-def _tokens(at: Standing) -> int:
+def _tokens(at: SolverState) -> int:
     """The tokens of each member: all states have the axes (member, token, …)."""
     return jax.tree.leaves(at.y)[0].shape[1]
 

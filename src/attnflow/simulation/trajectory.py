@@ -16,10 +16,10 @@ from jaxtyping import Array, Float
 from attnflow._version import __version__
 from attnflow.checks import is_traced
 from attnflow.errors import InputError
-from attnflow.files import restore, whole
+from attnflow.files import atomic_write, restore
 from attnflow.records import read_json
-from attnflow.simulate.merging import Merges, joined
-from attnflow.simulate.methods import Method
+from attnflow.simulation.merging import Merges, joined
+from attnflow.simulation.methods import Method
 from attnflow.stores import damaged, open_dataset, write_dataset
 from attnflow.systems import System
 
@@ -145,8 +145,8 @@ class Trajectory(eqx.Module):
         """This run up to the last save time before `xs` loses its digits, if it does."""
         if self.inner is None or not is_states(self.xs, self.final, self.ts):
             return self
-        whole = np.isfinite(np.asarray(self.xs)).all(axis=(-1, -2)).reshape(-1, len(self.ts))
-        count = int(np.argmin(np.append(whole.all(axis=0), False)))
+        finite = np.isfinite(np.asarray(self.xs)).all(axis=(-1, -2)).reshape(-1, len(self.ts))
+        count = int(np.argmin(np.append(finite.all(axis=0), False)))
         if count in (0, len(self.ts)):
             return self
         ts, xs, inner = (self.ts[:count], self.xs[..., :count, :, :], self.inner[..., :count, :, :])
@@ -246,7 +246,7 @@ class Trajectory(eqx.Module):
         require_replaceable(path)
         data = self.to_xarray()
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(path) as place:
+        with atomic_write(path) as place:
             write_dataset(data, place)
         return path
 

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from attnflow.errors import InputError
-from attnflow.simulate.stepping import Around, EqualSteps, Retracted, stop_unless_finite
+from attnflow.simulation.stepping import EqualSteps, Retracted, WrappedSolver, stop_unless_finite
 from attnflow.systems import Diffusive
 
 GOLDEN = 0.381966
@@ -65,7 +65,7 @@ def require_numbered(ts: Float[np.ndarray, " T"], dt: float) -> None:
 
 
 class Noise(diffrax.AbstractTerm):
-    """The noise of a system as a term: `diffuse` applied to the increment of a step."""
+    """The noise of a system as a term: `apply_noise` applied to the increment of a step."""
 
     system: Diffusive
     masses: Float[Array, " n"] | None
@@ -82,10 +82,10 @@ class Noise(diffrax.AbstractTerm):
     def prod(self, vf: Any, control: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """What the increment moves."""
         t, x = vf
-        return self.system.diffuse(t, x, control.astype(x.dtype), self.masses)
+        return self.system.apply_noise(t, x, control.astype(x.dtype), self.masses)
 
 
-class Kicked(Around):
+class Kicked(WrappedSolver):
     """Steps of the drift with kicks by the noise: one after each step, or a half on either side.
 
     Half kicks around a step of order 2 are of order 2 in law if kicks are (Strang's splitting).
@@ -122,6 +122,6 @@ class Kicked(Around):
 def missing_key(system: Any) -> InputError:
     """The error of a run that has to draw and was given no key."""
     return InputError(
-        f"key: {type(system).__name__} draws random numbers as it runs: pass a seed, as in "
+        f"key: {type(system).__name__} draws random numbers as it runs: pass a key, as in "
         "key=0, or a jax.random key."
     )

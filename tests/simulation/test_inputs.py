@@ -6,10 +6,10 @@ import pytest
 
 import attnflow as af
 from attnflow import checks
-from attnflow.simulate import inputs
+from attnflow.simulation import inputs
 from attnflow.systems.attention import as_beta
 
-X0 = af.initial.sphere(n=4, d=3, seed=0)
+X0 = af.initial.sphere(n=4, d=3, key=0)
 SA = af.SA(2.0)
 
 
@@ -52,7 +52,7 @@ def test_tokens_nearly_on_the_sphere_are_normalised():
 
 
 def test_tokens_off_the_ellipsoid():
-    system = af.EllipsoidAttention(1.0, np.array([2.0, 1.0, 1.0]))
+    system = af.EllipsoidAttention(1.0, D=np.array([2.0, 1.0, 1.0]))
     bad("D⁻¹x", lambda: af.simulate(system, X0, [0, 1]))
     bad("d = 2", lambda: af.simulate(system, np.ones((4, 2)), [0, 1]))
 
@@ -131,15 +131,17 @@ def test_what_is_no_system_or_method():
 
 
 def test_maps_have_no_velocity():
-    system = af.PostNorm(1.0, np.ones(3))
+    system = af.PostNorm(1.0, D=np.ones(3))
     bad("no velocity", lambda: system.velocity(0.0, X0))
     bad(r"Layers\(dt\)", lambda: af.simulate(system, X0, [0, 1], method=af.Adaptive()))
 
 
 def test_diagonals():
-    bad("D must be finite and positive", lambda: af.EllipsoidAttention(1.0, np.array([1.0, -1.0])))
-    bad("D", lambda: af.simulate(af.PostNorm(1.0, np.ones(2)), X0, [0, 1]))
-    bad("origin", lambda: af.simulate(af.PreNorm(1.0, np.ones(3)), X0.at[0].set(0), [0, 1]))
+    bad(
+        "D must be finite and positive", lambda: af.EllipsoidAttention(1.0, D=np.array([1.0, -1.0]))
+    )
+    bad("D", lambda: af.simulate(af.PostNorm(1.0, D=np.ones(2)), X0, [0, 1]))
+    bad("origin", lambda: af.simulate(af.PreNorm(1.0, D=np.ones(3)), X0.at[0].set(0), [0, 1]))
 
 
 def test_a_continued_run_starts_where_the_earlier_one_ended():
@@ -170,7 +172,7 @@ def test_a_size_that_does_not_fit_is_refused_with_the_number(monkeypatch):
     x0 = jnp.tile(X0, (5000, 1))
     dense = af.SA(2.0, backend="dense")
     bad("GiB", lambda: af.simulate(dense, x0, [0.0, 1.0], method=af.Layers(1.0)))
-    bad("GiB", lambda: af.initial.sphere(n=10**9, d=10, seed=0))
+    bad("GiB", lambda: af.initial.sphere(n=10**9, d=10, key=0))
 
 
 def test_nothing_is_refused_that_fits():

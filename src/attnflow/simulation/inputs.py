@@ -14,10 +14,10 @@ from jaxtyping import Array
 from attnflow.checks import NO_NUMBERS, is_traced, require_finite, require_memory
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
-from attnflow.simulate.choice import check_method
-from attnflow.simulate.methods import Method
-from attnflow.simulate.noise import missing_key
-from attnflow.simulate.trajectory import Trajectory, has_coordinates
+from attnflow.simulation.choice import check_method
+from attnflow.simulation.methods import Method
+from attnflow.simulation.noise import missing_key
+from attnflow.simulation.trajectory import Trajectory, has_coordinates
 from attnflow.systems import System
 
 
@@ -50,12 +50,12 @@ def check_keys(system: System, key: Any, members: int) -> Array | None:
 
 
 def check_key(system: System, key: Any) -> Array | None:
-    """The key of a system that draws, from a seed or a key."""
+    """The JAX key of a system that draws."""
     if not system.random:
         return None
     if key is None:
         raise missing_key(system)
-    return as_key(key, None) if isinstance(key, (int, np.integer)) else as_key(None, key)
+    return as_key(key)
 
 
 def check_times(ts: Any, dtype: Any) -> Array:
@@ -199,7 +199,7 @@ def check_memory(system: System, method: Method, x: Array, T: int, saves_states:
     size = x.dtype.itemsize
     members = math.prod(x.shape[:-2])
     kept = 2 * T * x.size * size * (1 + system.encoded) if saves_states else 0
-    scores = 3 * members * method.scores_held(system, x.shape[-2]) * size
+    scores = 3 * members * method.memory(system, x.shape[-2]) * size
     require_memory(
         kept + scores + 20 * x.size * size,
         f"this run (n = {x.shape[-2]}, d = {x.shape[-1]}, {members} members, {T} save times)",

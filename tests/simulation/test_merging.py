@@ -9,13 +9,13 @@ import pytest
 from scipy.integrate import quad
 
 import attnflow as af
-from attnflow.simulate.clock import Clock
-from attnflow.simulate.merging import Merges
-from attnflow.simulate.rest import at_rest
+from attnflow.simulation.clock import Clock
+from attnflow.simulation.merging import Merges
+from attnflow.simulation.rest import at_rest
 from attnflow.spaces import Sphere
 
 EPS = 1e-6
-CIRCLE = af.initial.sphere(n=12, d=2, seed=4)
+CIRCLE = af.initial.sphere(n=12, d=2, key=4)
 TURNED = np.random.default_rng(0).normal(size=(3, 2, 2))
 TWO = np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]])
 W = jnp.asarray(TURNED[0])
@@ -29,7 +29,7 @@ PARTING = {
     "mask": (af.SA(1.0, mask="causal"), "mask"),
     "rotary": (af.Transformer(1.0, rotary=[1.0]), "rotary"),
     "PerLayer": (af.SA(4.0, V=af.weights.PerLayer(TURNED)), "change in time"),
-    "Redrawn": (af.USA(1.0, Q=af.weights.Redrawn(drawn, every=1.0, seed=0)), "change in time"),
+    "Redrawn": (af.USA(1.0, Q=af.weights.Redrawn(drawn, every=1.0, key=0)), "change in time"),
     "function of t": (af.SA(1.0, V=lambda t: jnp.cos(t)), "change in time"),
     "bias of t": (af.Transformer(1.0, b_O=lambda t: t * jnp.ones(2)), "change in time"),
     "feed-forward of t": (af.Transformer(1.0, w=W, a=lambda t: t * W), "feed-forward"),
@@ -155,7 +155,7 @@ def test_a_late_start_changes_nothing_but_the_clock():
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "d"), [(af.SA, 3), (af.USA, 2)])
 def test_thirty_two_tokens_go_to_one_cluster_and_on_to_1e30(kind, d):
-    starts = af.initial.sphere(n=32, d=d, seed=1, batch=(2,))
+    starts = af.initial.sphere(n=32, d=d, key=1, batch=(2,))
     for beta in (1.0, 16.0):
         run = af.simulate(kind(beta), starts, [0.0, 1e20, 1e30], method=af.Coarsening())
         assert np.all(np.asarray(run.merges.count) == 31)
@@ -173,8 +173,8 @@ def test_a_clock_counts_what_floats_lose():
 
 
 RESTS = {
-    "repelling": (af.SA(1.0, V=-1.0), af.initial.sphere(n=6, d=3, seed=0)),
-    "V of one's own": (af.SA(4.0, V=np.diag([1.0, 0.5, 0.2])), af.initial.sphere(8, 3, seed=0)),
+    "repelling": (af.SA(1.0, V=-1.0), af.initial.sphere(n=6, d=3, key=0)),
+    "V of one's own": (af.SA(4.0, V=np.diag([1.0, 0.5, 0.2])), af.initial.sphere(8, 3, key=0)),
 }
 
 
@@ -267,7 +267,7 @@ def test_a_system_of_ones_own_is_merged_once_it_says_that_it_may():
 
 def test_equal_tokens_are_merged_at_once():
     """Their difference, as it is compiled, need not be 0."""
-    three = np.asarray(af.initial.sphere(n=3, d=2, seed=3))
+    three = np.asarray(af.initial.sphere(n=3, d=2, key=3))
     run = af.simulate(
         af.SA(9.0), np.concatenate([three, three]), [3.0, 5.0], method=af.Coarsening(EPS)
     )

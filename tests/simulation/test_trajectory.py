@@ -11,7 +11,7 @@ import xarray
 
 import attnflow as af
 
-X0 = af.initial.sphere(n=5, d=3, seed=0)
+X0 = af.initial.sphere(n=5, d=3, key=0)
 TS = [0.0, 0.5, 2.0]
 
 
@@ -153,7 +153,7 @@ def test_save_of_a_single_observable_is_labelled():
     ids=["a number", "a row", "three axes", "a table"],
 )
 def test_what_was_kept_is_joined_along_time(save):
-    x0 = af.initial.sphere(n=4, d=3, seed=0)
+    x0 = af.initial.sphere(n=4, d=3, key=0)
     first = af.simulate(af.SA(1.0), x0, [0.0, 1.0, 2.0], save=save)
     both = first.join(af.simulate(af.SA(1.0), first, [2.0, 3.0], save=save))
     whole = af.simulate(af.SA(1.0), x0, [0.0, 1.0, 2.0, 3.0], save=save)

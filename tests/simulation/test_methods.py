@@ -34,7 +34,7 @@ def test_closed_forms_and_tokens_on_the_sphere_between_steps_too(known, method):
 
 
 def start():
-    return af.initial.sphere(n=6, d=3, seed=2)
+    return af.initial.sphere(n=6, d=3, key=2)
 
 
 def exact(x0, ts, beta=3.0):
@@ -82,7 +82,7 @@ def test_adaptive_meets_its_tolerance(beta, rtol):
 @pytest.mark.slow
 def test_tokens_stay_on_the_ellipsoid():
     D = jnp.array([2.0, 1.0, 0.5])
-    system = af.EllipsoidAttention(3.0, D)
+    system = af.EllipsoidAttention(3.0, D=D)
     traj = af.simulate(system, system.retract(start()), np.linspace(0, 5, 33))
     assert np.abs(np.linalg.norm(traj.xs / D, axis=-1) - 1).max() < 1e-12
 
@@ -90,7 +90,7 @@ def test_tokens_stay_on_the_ellipsoid():
 @pytest.mark.slow
 def test_post_norm_runs_as_layers_by_default_and_is_sad_for_unit_diagonal():
     ts = np.array([0.0, 2.0, 5.0])
-    ours = af.simulate(af.PostNorm(3.0, np.ones(3)), start(), ts)
+    ours = af.simulate(af.PostNorm(3.0, D=np.ones(3)), start(), ts)
     assert isinstance(ours.method, af.Layers)
     theirs = af.simulate(af.SA(3.0), start(), ts, method=af.Layers(1.0))
     assert np.abs(ours.xs - theirs.xs).max() < 1e-14

@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import attnflow as af
-from attnflow.simulate import driver
+from attnflow.simulation import driver
 from attnflow.weights import Redrawn, ginibre
 
 TS = np.linspace(0, 3, 7)
@@ -17,7 +17,7 @@ E4 = af.RescaledAttention(V=np.diag([1.0, 0.5, -0.2]))
 
 
 def start(**more):
-    return af.initial.sphere(n=6, d=3, seed=2, **more)
+    return af.initial.sphere(n=6, d=3, key=2, **more)
 
 
 def test_shapes_and_dtypes():
@@ -38,7 +38,7 @@ def test_the_first_save_is_the_start():
     "method", [af.Adaptive(1e-4, 1e-6), pytest.param(af.Layers(0.5), marks=pytest.mark.slow)]
 )
 def test_float32_in_float32_out(method):
-    V = ginibre(3, seed=0)
+    V = ginibre(3, key=0)
     traj = af.simulate(af.SA(2.0, V=V), start().astype(np.float32), TS, method=method)
     assert traj.xs.dtype == traj.final.dtype == traj.ts.dtype == np.float32
     double = af.simulate(af.SA(2.0, V=V), start(), TS, method=method)
@@ -46,7 +46,7 @@ def test_float32_in_float32_out(method):
 
 
 def test_a_batch_is_a_loop_with_own_step_sizes():
-    x0 = jnp.stack([start(), af.initial.clustered(n=6, d=3, clusters=2, spread=0.05, seed=0)])
+    x0 = jnp.stack([start(), af.initial.clustered(n=6, d=3, clusters=2, spread=0.05, key=0)])
     together = af.simulate(af.SA(20.0), x0, TS)
     apart = [af.simulate(af.SA(20.0), x, TS) for x in x0]
     for i in range(2):
@@ -101,7 +101,7 @@ def test_save_keeps_an_observable_and_the_last_state():
 
 
 def test_a_new_beta_or_weight_compiles_nothing():
-    V = ginibre(3, seed=0)
+    V = ginibre(3, key=0)
     af.simulate(af.SA(2.0, V=V), start(), TS)
     before = driver._advance._cached._cache_size()
     af.simulate(af.SA(7.5, V=2 * V), start(), TS)
@@ -168,12 +168,12 @@ def test_a_function_is_told_of_progress_and_may_end_the_run(monkeypatch):
     assert parts[0] < 0.9
     assert parts[-1] == pytest.approx(1.0)
 
-    def tell(part):
+    def on_progress(part):
         if part > 0.3:
             raise KeyboardInterrupt
 
     with pytest.raises(af.Interrupted) as caught:
-        af.simulate(af.SA(3.0), start(), TS, progress=tell)
+        af.simulate(af.SA(3.0), start(), TS, progress=on_progress)
     assert 0.3 * TS[-1] < caught.value.time < TS[-1]
 
 
@@ -216,7 +216,7 @@ def test_what_was_kept_is_left_as_it_is_where_a_run_stops():
 
 
 def test_members_that_stopped_at_different_times_are_continued_one_by_one():
-    x0 = af.initial.sphere(8, 3, seed=2, batch=2)
+    x0 = af.initial.sphere(8, 3, key=2, batch=2)
     with pytest.raises(af.IncompleteRun) as caught:
         af.simulate(af.SA(3.0), x0, [0.0, 12.0], method=af.Adaptive(max_steps=20))
     part = caught.value.trajectory
@@ -279,7 +279,7 @@ def test_weights_as_a_function_of_time():
     ids=["adaptive", "fixed"],
 )
 def test_redrawn_weights_are_constant_between_draws(method, tolerance):
-    V = Redrawn(partial(ginibre, 3), every=0.5, seed=4)
+    V = Redrawn(partial(ginibre, 3), every=0.5, key=4)
     ours = af.simulate(af.SA(2.0, V=V), start(), TS, method=method)
     x = start()
     for i, t in enumerate(TS[:-1]):
@@ -289,7 +289,7 @@ def test_redrawn_weights_are_constant_between_draws(method, tolerance):
 
 @pytest.mark.slow
 def test_redrawn_weights_in_layers_change_at_their_layer():
-    V = Redrawn(partial(ginibre, 3), every=0.5, seed=4)
+    V = Redrawn(partial(ginibre, 3), every=0.5, key=4)
     ours = af.simulate(af.SA(2.0, V=V), start(), [0.0, 3.0], method=af.Layers(0.1)).final
     x = start()
     for k in range(30):
@@ -298,14 +298,14 @@ def test_redrawn_weights_in_layers_change_at_their_layer():
 
 
 def test_n_20000_takes_a_step_within_a_gigabyte():
-    x0 = af.initial.sphere(n=20_000, d=3, seed=0)
+    x0 = af.initial.sphere(n=20_000, d=3, key=0)
     step = jax.jit(lambda x: af.SA(4.0).velocity(0.0, x)).lower(x0).compile()
     assert step.memory_analysis().temp_size_in_bytes < 2**29
     traj = af.simulate(af.SA(4.0), x0, [0.0, 0.1], method=af.Layers(0.1))
     assert np.isfinite(traj.final).all()
 
 
-@pytest.mark.parametrize("system", [af.SA(1.0, V=-1.0), af.PostNorm(1.0, np.ones(2), V=-1.0)])
+@pytest.mark.parametrize("system", [af.SA(1.0, V=-1.0), af.PostNorm(1.0, D=np.ones(2), V=-1.0)])
 def test_a_layer_that_leads_to_the_origin_ends_the_run(system):
     """One token, V = −I, Δt = 1: x − x has no direction."""
     x0 = np.array([[0.6, 0.8]])

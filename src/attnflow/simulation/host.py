@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import IncompleteRun, InputError, Interrupted
-from attnflow.simulate.methods import Method, Pieces
-from attnflow.simulate.trajectory import Trajectory
+from attnflow.simulation.methods import Method, Pieces
+from attnflow.simulation.trajectory import Trajectory
 from attnflow.systems import System
 
 

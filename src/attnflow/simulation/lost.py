@@ -7,7 +7,7 @@ import warnings
 import jax.numpy as jnp
 import numpy as np
 
-from attnflow.simulate.trajectory import Trajectory, is_states
+from attnflow.simulation.trajectory import Trajectory, is_states
 
 
 class LostDigits(UserWarning):

@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced
 from attnflow.errors import InputError
-from attnflow.simulate.filippov import Filippov
-from attnflow.simulate.methods import Adaptive, Fixed, Layers, Method
+from attnflow.simulation.filippov import Filippov
+from attnflow.simulation.methods import Adaptive, Fixed, Layers, Method
 from attnflow.systems import System
 
 NOISE_STEP = 0.01

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.simulate import solve
-from attnflow.simulate.reduction import WORTHWHILE, reduce
+from attnflow.simulation import solve
+from attnflow.simulation.reduction import WORTHWHILE, reduce
 
 N, D = 4, 12
 TS = jnp.array([0.0, 1.0, 2.0])
@@ -20,7 +20,7 @@ def matrix(*shape):
 
 
 def start(n=N, d=D, **options):
-    return af.initial.sphere(n, d, seed=1, **options)
+    return af.initial.sphere(n, d, key=1, **options)
 
 
 def keeping(x):
@@ -45,8 +45,8 @@ REDUCIBLE = {
 IRREDUCIBLE = {
     "V": af.SA(1.0, V=matrix(D, D)),
     "in time": af.SA(1.0, Q=lambda t: jnp.eye(D) * t),
-    "ellipsoid": af.EllipsoidAttention(1.0, jnp.linspace(1, 2, D)),
-    "normalised": af.PreNorm(1.0, jnp.linspace(1, 2, D)),
+    "ellipsoid": af.EllipsoidAttention(1.0, D=jnp.linspace(1, 2, D)),
+    "normalised": af.PreNorm(1.0, D=jnp.linspace(1, 2, D)),
     "rescaled": af.RescaledAttention(V=np.diag(np.linspace(0.1, 1, D))),
 }
 

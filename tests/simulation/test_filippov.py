@@ -132,7 +132,7 @@ def test_what_it_cannot_do_it_says(untyped):
     with pytest.raises(InputError, match=r"single start \(n, d\)"):
         af.simulate(af.Hardmax(), EXAMPLE[None], TS)
     with pytest.raises(InputError, match=r"Filippov is for Hardmax.*Adaptive"):
-        af.simulate(af.SA(1.0), af.initial.sphere(n=3, d=2, seed=0), TS, method=af.Filippov())
+        af.simulate(af.SA(1.0), af.initial.sphere(n=3, d=2, key=0), TS, method=af.Filippov())
     with pytest.raises(InputError, match="did you mean 'first'"):
         af.Filippov("frist")
     with pytest.raises(InputError, match=r"outside of jit, grad and vmap"):

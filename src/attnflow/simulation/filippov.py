@@ -13,9 +13,9 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError, unknown
-from attnflow.simulate.host import HostMethod, Leg, Stuck
-from attnflow.simulate.methods import as_typed
-from attnflow.simulate.ties import (
+from attnflow.simulation.host import HostMethod, Leg, Stuck
+from attnflow.simulation.methods import as_typed
+from attnflow.simulation.ties import (
     Field,
     NoSelection,
     Supports,
@@ -130,7 +130,7 @@ class Filippov(HostMethod):
             raise Stuck(f"tokens ran away after t = {run.t[-1]:g}: stop earlier")
         return Leg(float(run.t[-1]), lambda s: run.sol(s).reshape(shape), len(run.t) - 1)
 
-    def scores_held(self, system: System, n: int) -> int:
+    def memory(self, system: System, n: int) -> int:
         """All scores, weights and rates of all pairs: whom a token follows is a matter of all."""
         return 4 * n * n
 

@@ -7,9 +7,9 @@ import pytest
 
 import attnflow as af
 from attnflow.attention import Blocked, Dense
-from attnflow.simulate.merging import closest
+from attnflow.simulation.merging import closest
 
-CIRCLE = af.initial.sphere(n=12, d=2, seed=4)
+CIRCLE = af.initial.sphere(n=12, d=2, key=4)
 TIGHT = af.Adaptive(1e-11, 1e-13)
 TS = np.linspace(0, 60, 31)
 
@@ -69,7 +69,7 @@ def test_the_tree_ends_in_one_token_of_all_mass():
 
 
 def test_metastable_times_are_reached_and_end_in_one_cluster():
-    x0 = af.initial.sphere(n=32, d=2, seed=0)
+    x0 = af.initial.sphere(n=32, d=2, key=0)
     traj = af.simulate(af.SA(16.0), x0, [0.0, 1e13], method=af.Coarsening())
     assert af.observe.clusters(traj.final, 1e-6).count == 1
     assert float(traj.merges.time[-1]) == pytest.approx(1.5e12, rel=0.02)
@@ -93,9 +93,9 @@ def test_two_clusters_merge_at_the_time_of_the_two_body_equation():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("system", [af.USA(2.0), af.SA(4.0, V=af.weights.wishart(3, seed=1))])
+@pytest.mark.parametrize("system", [af.USA(2.0), af.SA(4.0, V=af.weights.wishart(3, key=1))])
 def test_other_systems_on_the_sphere(system):
-    x0 = af.initial.sphere(n=8, d=3, seed=0)
+    x0 = af.initial.sphere(n=8, d=3, key=0)
     ts = np.linspace(0, 20, 11)
     ours = coarse(1e-7, ts, system, x0)
     theirs = af.simulate(system, x0, ts, method=TIGHT)
@@ -141,11 +141,11 @@ def test_eps_must_be_positive():
 def test_forces_are_not_expanded_in_harmonics():
     """Metastable forces are far below the error of an expansion."""
     system = af.SA(4.0)
-    assert system.precise(3000).backend == Blocked(exact=True)
-    assert system.precise(30).backend == Dense()
+    assert system.with_exact_sums(3000).backend == Blocked(exact=True)
+    assert system.with_exact_sums(30).backend == Dense()
     mine = af.SA(4.0, backend="spectral")
-    assert mine.precise(3000) is mine
-    ts, x = jnp.array([0.0, 1.0]), jnp.asarray(af.initial.sphere(2100, 2, seed=0))
+    assert mine.with_exact_sums(3000) is mine
+    ts, x = jnp.array([0.0, 1.0]), jnp.asarray(af.initial.sphere(2100, 2, key=0))
     for method, expanded in ((af.Coarsening(), False), (af.Adaptive(), True)):
         pieces = method.pieces(system, None, ts, x)
         y = pieces.encode(0.0, x)

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean, Space
-from attnflow.systems import System
+from attnflow.systems import Cost, System
 from attnflow.weights import Breaks, PerLayer, Scheduled
 
 LAYERS = np.random.default_rng(0).normal(size=(4, 3, 3)) / 2
@@ -27,11 +27,8 @@ class Still(System):
     def velocity(self, t, x, masses=None):
         return jnp.zeros_like(x)
 
-    def scores_held(self, n):
-        return n
-
-    def pairs(self, n):
-        return n
+    def cost(self, n):
+        return Cost(n, n)
 
 
 def linear(V):
@@ -72,7 +69,7 @@ def test_fixed_steps_in_float32_stop_at_the_same_breaks():
 )
 def test_noise_over_jumps_is_that_of_the_pieces(system):
     """Between breaks a run with noise is the run of a constant weight, with the same motion."""
-    x0 = af.initial.sphere(n=4, d=3, seed=1)
+    x0 = af.initial.sphere(n=4, d=3, key=1)
     method = af.Fixed(0.3, "heun")
     whole = af.simulate(
         af.Noisy(system(PerLayer(LAYERS)), 0.1), x0, [0.0, 2.5], method=method, key=3

@@ -16,17 +16,17 @@ from jaxtyping import Array, Float, Int
 
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
-from attnflow.simulate.clock import Clock
-from attnflow.simulate.merging import Flock, Merges, Path, merge_all
-from attnflow.simulate.methods import (
+from attnflow.simulation.clock import Clock
+from attnflow.simulation.merging import Flock, Merges, Path, merge_all
+from attnflow.simulation.methods import (
     ADAPTIVE_SOLVERS,
     MAX_STEPS,
     ErrorControlled,
     Pieces,
     as_typed,
 )
-from attnflow.simulate.rest import at_rest
-from attnflow.simulate.stepping import Resumable, Retracted
+from attnflow.simulation.rest import at_rest
+from attnflow.simulation.stepping import Resumable, Retracted
 from attnflow.systems import System
 from attnflow.systems.base import row_lengths
 from attnflow.weights.breaks import Breaks
@@ -111,7 +111,7 @@ class Coarsening(ErrorControlled):
 
     def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
         """The adaptive method in time that begins with each step, on sums that are exact."""
-        system = system.precise(len(y))
+        system = system.with_exact_sums(len(y))
         flock = Flock.of(y, masses, None)
         solver = ADAPTIVE_SOLVERS[self.solver](scan_kind="lax")
         controller = self.controller(ts)

@@ -9,7 +9,7 @@ import pytest
 import attnflow as af
 
 TS = np.array([0.0, 0.7, 1.5])
-X0 = af.initial.sphere(n=5, d=3, seed=1)
+X0 = af.initial.sphere(n=5, d=3, key=1)
 TARGET = jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)))
 V0 = jnp.array([[1.0, 0.3, 0.0], [-0.2, 0.8, 0.1], [0.0, 0.4, -0.5]])
 TIGHT = af.Adaptive(1e-11, 1e-12)

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from attnflow.simulate import inputs
-from attnflow.simulate.methods import Method, Pieces
+from attnflow.simulation import inputs
+from attnflow.simulation.methods import Method, Pieces
 from attnflow.systems import System
 
 Save = Callable[[Any, Any], Any]
@@ -31,7 +31,7 @@ def parted(kept: Any) -> tuple[Any, Any]:
     return (kept.x, kept.inner) if isinstance(kept, Both) else (kept, None)
 
 
-class Standing(eqx.Module):
+class SolverState(eqx.Module):
     """Where an integration stands: all that is needed to go on, and all that was kept."""
 
     masses: Float[Array, " n"] | None
@@ -70,7 +70,7 @@ class Problem(eqx.Module):
         basis: Float[Array, "r d"] | None = None,
         key: Key[Array, ""] | None = None,
         merges: Any = None,
-    ) -> Standing:
+    ) -> SolverState:
         """The standing at ts[0], before any step; the key is for systems that draw as they run.
 
         `merges` is the merge tree of the run that is continued.
@@ -88,7 +88,7 @@ class Problem(eqx.Module):
         inner = parts.solver.init(parts.term, start, t_next, y, None)
         first = jax.tree.map(jnp.asarray, self._keep(parts, t0, y, basis))
         none = jnp.zeros((), int)
-        standing = Standing(
+        standing = SolverState(
             masses=masses,
             basis=basis,
             key=key,
@@ -109,8 +109,8 @@ class Problem(eqx.Module):
         return jax.tree.map(jnp.asarray, standing)
 
     def advance(
-        self, at: Standing, steps: int, adjoint: diffrax.AbstractAdjoint, progress: Any
-    ) -> Standing:
+        self, at: SolverState, steps: int, adjoint: diffrax.AbstractAdjoint, progress: Any
+    ) -> SolverState:
         """The standing after at most `steps` more steps."""
         T = len(self.ts)
         parts = self._pieces(at.masses, at.key, at.y)
@@ -145,7 +145,7 @@ class Problem(eqx.Module):
         made = jnp.isfinite(times)
         slots = jnp.where(made, at.count + jnp.arange(T), T)
         running = diffrax.RESULTS.max_steps_reached
-        return Standing(
+        return SolverState(
             masses=at.masses,
             basis=at.basis,
             key=at.key,
@@ -162,7 +162,7 @@ class Problem(eqx.Module):
             failed=(solution.result != diffrax.RESULTS.successful) & (solution.result != running),
         )
 
-    def rested(self, at: Standing, rests: Bool[Array, ""]) -> Standing:
+    def rested(self, at: SolverState, rests: Bool[Array, ""]) -> SolverState:
         """The standing itself, or at the end of time for a state that rests."""
         parts = self._pieces(at.masses, at.key, at.y)
         due = rests & (jnp.arange(len(self.ts)) >= at.count)
@@ -183,7 +183,7 @@ class Problem(eqx.Module):
         merges: Any = None,
         adjoint: diffrax.AbstractAdjoint | None = None,
         progress: bool = False,
-    ) -> Standing:
+    ) -> SolverState:
         """The standing at the last of ts, in one piece; raises where it cannot be reached."""
         start = self.begin(x0, masses, None, key, merges)
         overflow = "attnflow: the velocity at x0 is too large for this dtype."
@@ -198,13 +198,13 @@ class Problem(eqx.Module):
         reached = eqx.error_if((at.y, at.kept), at.t < self.ts[-1], stopped)
         return eqx.tree_at(lambda a: (a.y, a.kept), at, reached)
 
-    def final(self, at: Standing) -> Any:
+    def final(self, at: SolverState) -> Any:
         """The state that was reached."""
         parts = self._pieces(at.masses, at.key, at.y)
         return self._state(parts, at.t, at.y, at.basis)
 
     def _pieces(self, masses: Any, key: Any, y: Any) -> Pieces:
-        drawn = self.system if key is None else self.system.drawing(key)
+        drawn = self.system if key is None else self.system.with_key(key)
         return self.method.pieces(drawn, masses, self.ts, y)
 
     def _keep(self, parts: Pieces, t: Any, y: Any, basis: Array | None) -> Any:
@@ -230,18 +230,18 @@ def solve(
     merges: Any = None,
     progress: bool = False,
     adjoint: diffrax.AbstractAdjoint | None = None,
-) -> tuple[Any, Any, Standing]:
+) -> tuple[Any, Any, SolverState]:
     """What was kept at the times ts, the last state, and the standing, for one start.
 
     Pure and traced: it lives under jit, grad and vmap. It chooses its method as `simulate` does,
     and refuses what can be refused without looking at values: a method that does not fit the
-    system, a missing key. `key` is a seed or a JAX key. `simulate` is the friendly way in.
+    system, a missing key. `simulate` is the friendly way in.
     Reverse-mode derivatives by default; `adjoint=diffrax.ForwardMode()` for forward mode. A run
     that cannot be completed raises when the compiled code runs. `merges` is the merge tree of the
     run that is continued.
 
     >>> import attnflow as af
-    >>> x0 = af.initial.sphere(n=4, d=3, seed=0)
+    >>> x0 = af.initial.sphere(n=4, d=3, key=0)
     >>> run = lambda beta: solve(af.SA(beta), x0, jnp.array([0.0, 1.0]))[1]
     >>> jax.jit(run)(2.0).shape
     (4, 3)

@@ -8,7 +8,7 @@ import pytest
 import attnflow as af
 from attnflow.errors import InputError
 
-X0 = af.initial.sphere(n=4, d=3, seed=0)
+X0 = af.initial.sphere(n=4, d=3, key=0)
 TS = jnp.array([0.0, 0.1])
 NOISY = af.Noisy(af.SA(1.0), 0.5)
 
@@ -42,7 +42,7 @@ def test_refusals_under_tracing(run, given, said):
 @pytest.mark.parametrize(
     ("system", "method", "said"),
     [
-        (af.PostNorm(1.0, np.ones(3)), af.Adaptive(), "is a map in time"),
+        (af.PostNorm(1.0, D=np.ones(3)), af.Adaptive(), "is a map in time"),
         (af.Hardmax(), None, "runs on the host"),
         (af.SA(1.0), af.Filippov(), "is for Hardmax"),
         (af.SA(1.0, mask="causal"), af.Coarsening(), "Coarsening"),
@@ -57,7 +57,7 @@ def test_refusals_of_structure(untyped, system, method, said):
 
 def test_maps_take_layers():
     """PostNorm has no velocity: the default was Adaptive, which has nothing to integrate."""
-    system = af.PostNorm(1.0, np.ones(3))
+    system = af.PostNorm(1.0, D=np.ones(3))
     ts = jnp.array([0.0, 2.0])
     theirs = af.simulate(system, X0, ts).final
     np.testing.assert_allclose(af.solve(system, X0, ts)[1], theirs, atol=1e-14)

@@ -14,7 +14,7 @@ import numpy as np
 from attnflow.errors import unknown
 from attnflow.figures import recipes
 from attnflow.figures.recipe import SIZES, Picture, Recipe, Size
-from attnflow.files import whole, write_whole
+from attnflow.files import atomic_write, atomic_write_text
 from attnflow.plot.style import save, style
 
 
@@ -56,7 +56,7 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
     begun = time.monotonic()
     with style():
         picture = recipe.make(size)
-        with whole(record) as place:
+        with atomic_write(record) as place:
             files = _files(name, picture, place.parent, film)
             written = Written(
                 name=name,
@@ -69,7 +69,7 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
                 seconds=time.monotonic() - begun,
             )
             numbers = asdict(written) | {"numbers": plain(picture.numbers)}
-            write_whole(place, json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
+            atomic_write_text(place, json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
             record.unlink(missing_ok=True)
             for file in files:
                 place.with_name(file).replace(folder / file)

@@ -15,15 +15,15 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
-from attnflow.simulate.noise import Increments, Kicked, Noise, require_numbered
-from attnflow.simulate.step_counts import (
+from attnflow.simulation.noise import Increments, Kicked, Noise, require_numbered
+from attnflow.simulation.step_counts import (
     MAX_STEPS,
     require_possible,
     require_resolved,
     require_whole_layers,
     steps_between,
 )
-from attnflow.simulate.stepping import (
+from attnflow.simulation.stepping import (
     RK4,
     EqualSteps,
     LayerStep,
@@ -84,9 +84,9 @@ class Method(eqx.Module):
         """Whether no more steps than `steps_limit` may be tried: fixed ones end by themselves."""
         return False
 
-    def scores_held(self, system: System, n: int) -> int:
+    def memory(self, system: System, n: int) -> int:
         """How many scores are in memory at once for n tokens: as many as the system holds."""
-        return system.scores_held(n)
+        return system.cost(n).held
 
     def merges(self, solver_state: Any) -> Any:
         """The merge tree, for a method that merges tokens."""
