@@ -29,7 +29,7 @@ from attnflow.attention.kinds import Kind, Softmax
 from attnflow.attention.masks import Causal, Window
 from attnflow.attention.task import Task
 from attnflow.simulation import methods
-from attnflow.simulation.solve import Problem, parted
+from attnflow.simulation.solve import Problem, split_encoded
 from attnflow.spaces import Sphere
 from attnflow.systems import RescaledAttention, System, rescaled
 from attnflow.systems.angular import AngularAttention
@@ -272,7 +272,7 @@ def freeze_attention() -> list[Patch]:
     def frozen_advance(self: Any, at: Any, *rest: Any, **named: Any) -> Any:
         first = None
         if self.save is None:
-            first = jax.tree.map(lambda kept: kept[0], parted(at.kept)[0])
+            first = jax.tree.map(lambda kept: kept[0], split_encoded(at.saved)[0])
             first = first if at.basis is None else first @ at.basis.T
         with started(first):
             return advance(self, at, *rest, **named)

@@ -12,11 +12,7 @@ from jaxtyping import Array, Float
 
 from attnflow import observe
 from attnflow.errors import InputError
-from attnflow.simulation import Coarsening, Trajectory
-from attnflow.spaces import Circle, Sphere
-from attnflow.systems import System
-from attnflow.systems.angles import Oscillators
-from attnflow.systems.attention import AttentionSystem
+from attnflow.simulation import Trajectory
 
 TOLERANCE = 1e-2
 """Tokens are one cluster when linked within this part of their root-mean-square distance from 0."""
@@ -79,8 +75,8 @@ def summarise(trajectory: Trajectory) -> Report:
 
 
 def _sums_error(trajectory: Trajectory) -> float | None:
-    system = trajectory.system
-    if not isinstance(system, AttentionSystem) or isinstance(trajectory.method, Coarsening):
+    system, method = trajectory.known_system, trajectory.method
+    if system is None or isinstance(method, str) or method.exact_sums:
         return None
     bound = system.error_bound(trajectory.final, trajectory.masses)
     return None if bound is None or not jnp.isfinite(bound) else float(bound)
@@ -88,11 +84,9 @@ def _sums_error(trajectory: Trajectory) -> float | None:
 
 def _energies(trajectory: Trajectory) -> list[float] | None:
     """E_β at the save times, for attention on the sphere or in angles."""
-    system = trajectory.system
-    if not isinstance(system, System) or not isinstance(system.space, (Sphere, Circle)):
-        return None
-    beta = getattr(system, "beta", None)
-    if beta is None:
+    system = trajectory.known_system
+    beta = None if system is None else system.inverse_temperature
+    if beta is None or not system.space.round:
         return None
     xs = trajectory.positions
     return np.asarray(_energy_along(xs, beta.astype(xs.dtype), trajectory.masses)).tolist()
@@ -108,7 +102,8 @@ def _energy_along(
 
 def _orders(trajectory: Trajectory) -> list[float] | None:
     """Kuramoto's r at the save times, for oscillators."""
-    if not isinstance(trajectory.system, Oscillators):
+    system = trajectory.known_system
+    if system is None or not system.oscillates:
         return None
     order = jax.vmap(lambda x: observe.order_parameter(x, trajectory.masses))
     return [float(r) for r in order(trajectory.positions)]

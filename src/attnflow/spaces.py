@@ -64,6 +64,15 @@ class Space(eqx.Module):
     def flat(self) -> bool:
         """Whether the tangent space is R^d everywhere."""
 
+    @property
+    @abc.abstractmethod
+    def round(self) -> bool:
+        """Whether its points are, or stand for, points of the unit sphere."""
+
+    @abc.abstractmethod
+    def normal(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"] | None:
+        """A vector across the tangent space at each x; None where all of R^d is tangential."""
+
     @abc.abstractmethod
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The tangential part at x of the vectors v."""
@@ -98,6 +107,10 @@ class Flat(Space):
     """A part of R^d with room in every direction: all of them are tangential."""
 
     flat = True
+    round = False
+
+    def normal(self, x: Float[Array, "*n d"]) -> None:
+        """None."""
 
     def brownian_rate(self, d: int) -> float:
         """0."""
@@ -138,6 +151,11 @@ class Sphere(Space):
     unit = True
     rotations = True
     flat = False
+    round = True
+
+    def normal(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """The point x itself."""
+        return x
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """P⊥_x v, the part of v that does not change |x|."""
@@ -188,6 +206,7 @@ class Ellipsoid(Space):
     unit = False
     rotations = False
     flat = False
+    round = False
 
     D: Float[Array, " d"]
 
@@ -201,9 +220,13 @@ class Ellipsoid(Space):
     def _inverse(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return x / self.D.astype(x.dtype)
 
+    def normal(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        """`D⁻²x`."""
+        return self._inverse(self._inverse(x))
+
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """The part of v across the normal D⁻²x."""
-        normal = self._inverse(self._inverse(x))
+        """The part of v across the normal."""
+        normal = self.normal(x)
         return v - inner(normal, v) * normal / inner(normal, normal)
 
     def retract(self, y: Real[Array, "*n d"]) -> Float[Array, "*n d"]:
@@ -231,7 +254,7 @@ class Ellipsoid(Space):
         return self.retract(x)
 
 
-class Circle(Space):
+class Circle(Flat):
     """The circle as angles: states `(n, 1)`, numbers that mean the same modulo 2π.
 
     They are not brought back to one turn, so that windings can be counted.
@@ -243,6 +266,10 @@ class Circle(Space):
     unit = False
     rotations = False
     flat = True
+    round = False
+
+    def normal(self, x: Float[Array, "*n d"]) -> None:
+        """None."""
 
     def brownian_rate(self, d: int) -> float:
         """0."""

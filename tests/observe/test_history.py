@@ -54,7 +54,7 @@ def test_exact_times_of_a_run():
     """Each exact merge lies in the interval in which the count was seen to fall."""
     x0 = af.initial.sphere(n=12, d=2, key=3)
     ts = np.concatenate([[0.0], np.geomspace(0.1, 1e9, 60)])
-    run = af.simulate(af.SA(6.0), x0, ts, method=af.Coarsening(eps=1e-6))
+    run = af.simulate(af.SA(6.0), x0, ts, method=af.Coarsening(tol=1e-6))
     history = cluster_history(run, tol=1e-5)
     assert history.counts[0] == 12
     assert history.counts[-1] == 1

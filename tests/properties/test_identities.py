@@ -57,7 +57,7 @@ def test_equal_tokens_are_one_token_of_their_mass(run, data):
 @jax.jit
 def _whole(system, x, ts):
     """The run in R^d: a start that is traced is not reduced to the span of its tokens."""
-    return solve(system, x, ts, method=af.Fixed(0.1))[0]
+    return solve(system, x, ts, method=af.Fixed(0.1)).xs
 
 
 @always(

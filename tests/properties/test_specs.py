@@ -36,7 +36,7 @@ methods = st.sampled_from(
         {"name": "Adaptive", "rtol": 1e-6},
         {"name": "Fixed", "dt": 0.1, "solver": "heun"},
         {"name": "Layers", "dt": 0.5},
-        {"name": "Coarsening", "eps": 1e-5},
+        {"name": "Coarsening", "tol": 1e-5},
     ]
 )
 

@@ -19,8 +19,8 @@ def plain():
     return af.simulate(af.SA(6.0), CIRCLE, TS, method=TIGHT)
 
 
-def coarse(eps, ts=TS, system=None, x0=CIRCLE, **more):
-    method = af.Coarsening(eps, 1e-11, 1e-13)
+def coarse(tol, ts=TS, system=None, x0=CIRCLE, **more):
+    method = af.Coarsening(tol, 1e-11, 1e-13)
     return af.simulate(system or af.SA(6.0), x0, ts, method=method, **more)
 
 
@@ -134,7 +134,7 @@ def test_where_merging_is_not_exact_it_is_refused(system):
 
 
 def test_eps_must_be_positive():
-    with pytest.raises(af.InputError, match="eps"):
+    with pytest.raises(af.InputError, match="tol"):
         af.Coarsening(0.0)
 
 
@@ -147,7 +147,7 @@ def test_forces_are_not_expanded_in_harmonics():
     assert mine.with_exact_sums(3000) is mine
     ts, x = jnp.array([0.0, 1.0]), jnp.asarray(af.initial.sphere(2100, 2, key=0))
     for method, expanded in ((af.Coarsening(), False), (af.Adaptive(), True)):
-        pieces = method.pieces(system, None, ts, x)
+        pieces = method.solver_parts(system, None, ts, x)
         y = pieces.encode(0.0, x)
         traced = jax.make_jaxpr(lambda y, p=pieces: p.term.vf(0.0, y, None))(y)
         assert ("branches" in str(traced)) == expanded

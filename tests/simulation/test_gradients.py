@@ -67,7 +67,9 @@ def test_gradients_agree_with_finite_differences(run):
 def test_forward_mode():
     def run(beta):
         system = af.SA(beta, V=V0)
-        return af.solve(system, X0, jnp.asarray(TS), method=TIGHT, adjoint=diffrax.ForwardMode())[1]
+        return af.solve(
+            system, X0, jnp.asarray(TS), method=TIGHT, adjoint=diffrax.ForwardMode()
+        ).final
 
     forward, h = jax.jacfwd(run)(1.3), 1e-5
     numeric = (on_sphere(1.3 + h, V0, X0) - on_sphere(1.3 - h, V0, X0)) / (2 * h)

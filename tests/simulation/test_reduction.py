@@ -74,10 +74,10 @@ def test_what_leaves_the_span_is_left_alone(system):
 def test_runs_are_those_in_full_dimension(name):
     system, x = REDUCIBLE[name], start()
     traj = af.simulate(system, x, TS, method=FIXED)
-    kept, final, _ = jax.jit(lambda x: solve(system, x, TS, method=FIXED))(x)
+    found = jax.jit(lambda x: solve(system, x, TS, method=FIXED))(x)
     assert traj.xs.shape == (3, N, D)
-    np.testing.assert_allclose(traj.xs, kept, atol=1e-12)
-    np.testing.assert_allclose(traj.final, final, atol=1e-12)
+    np.testing.assert_allclose(traj.xs, found.xs, atol=1e-12)
+    np.testing.assert_allclose(traj.final, found.final, atol=1e-12)
     assert traj.system is system
 
 
@@ -112,7 +112,7 @@ def test_what_is_saved_are_functions_of_the_tokens_themselves():
 def test_tokens_that_coincide_are_no_obstacle():
     x = start().at[1].set(start()[0])
     traj = af.simulate(af.SA(3.0), x, TS, method=FIXED)
-    final = jax.jit(lambda x: solve(af.SA(3.0), x, TS, method=FIXED)[1])(x)
+    final = jax.jit(lambda x: solve(af.SA(3.0), x, TS, method=FIXED).final)(x)
     np.testing.assert_allclose(traj.final, final, atol=1e-12)
 
 

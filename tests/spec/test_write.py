@@ -34,7 +34,7 @@ SYSTEMS = [
     af.PreNorm(2.0, D=np.array([1.5, 1 / 3, 0.7]), mask="causal"),
     af.PostNorm(2.0, D=np.array([1.5, 1 / 3, 0.7])),
 ]
-METHODS = [None, af.Adaptive(rtol=1e-6), af.Layers(dt=0.5), af.Coarsening(eps=1e-7)]
+METHODS = [None, af.Adaptive(rtol=1e-6), af.Layers(dt=0.5), af.Coarsening(tol=1e-7)]
 
 
 class Window(Mask):
@@ -138,7 +138,7 @@ class SA(System):
 class Fixed(Method):
     """Another one than the library's."""
 
-    def pieces(self, system, masses, ts, y):
+    def solver_parts(self, system, masses, ts, y):
         raise NotImplementedError
 
     def steps_limit(self, ts):

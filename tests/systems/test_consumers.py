@@ -292,7 +292,7 @@ def followed(system, x, ts, method, key):
     Noise is what it is for the same key: such runs are those of `solve`.
     """
     if system.random and system.dynamics == "diffusion":
-        return solve(system, x, ts, method=method, key=key)[0]
+        return solve(system, x, ts, method=method, key=key).xs
     system = system.with_key(key) if system.random else system
     step = eqx.filter_jit(layer if system.dynamics == "map" else rk4)
     states = [x]

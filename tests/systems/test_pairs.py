@@ -38,8 +38,8 @@ def test_blocks_give_what_all_pairs_at_once_give(name, rng, monkeypatch):
         return jax.grad(lambda x: jnp.sum(moved(system, x) ** 2))(x)
 
     whole, slope = moved(system, x), gradient(x)
-    monkeypatch.setattr(kernels, "WHOLE", 22)
-    monkeypatch.setattr(kernels, "ROWS", 5)
+    monkeypatch.setattr(kernels, "MAX_UNBLOCKED", 22)
+    monkeypatch.setattr(kernels, "BLOCK_ROWS", 5)
     np.testing.assert_allclose(moved(system, x), whole, rtol=0, atol=1e-14)
     np.testing.assert_allclose(gradient(x), slope, rtol=0, atol=1e-12)
 

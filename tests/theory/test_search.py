@@ -110,7 +110,7 @@ def test_weights_that_are_hardly_there_yet_are_not_at_rest() -> None:
     assert (found.hit, found.seen) == (False, "still moving")
 
 
-@pytest.mark.parametrize("method", [late(), Coarsening(eps=1e-7, solver="tsit5")], ids=str)
+@pytest.mark.parametrize("method", [late(), Coarsening(tol=1e-7, solver="tsit5")], ids=str)
 def test_a_tighter_trial_keeps_the_kind_of_its_method(method) -> None:
     trial = Trial({}, af.SA(1.0), np.eye(2), np.array([0.0, 1.0]), method)
     tighter = Question.tighter(Coin(), trial).method

@@ -64,6 +64,9 @@ class Blocked(Backend):
         means = jax.lax.map(one, (queries, rows))
         return means.swapaxes(0, 1).reshape(block * blocks, -1)[:n]
 
+    def error_bound(self, task: Task) -> None:
+        """None."""
+
     def scores_held(self, n: int) -> int:
         """n times the block."""
         return n * self.rows(n)

@@ -35,6 +35,9 @@ class Dense(Backend):
         small = task.unit and task.tangential and task.mask is None and n <= SMALL and d == 2
         return _small(task) if small else _means(task)
 
+    def error_bound(self, task: Task) -> None:
+        """None."""
+
     def scores_held(self, n: int) -> int:
         """n²."""
         return n * n

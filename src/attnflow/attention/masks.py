@@ -17,6 +17,11 @@ from attnflow.errors import InputError, unknown
 class Mask(eqx.Module):
     """Which tokens j each token i may attend to."""
 
+    @property
+    @abc.abstractmethod
+    def tokens(self) -> int | None:
+        """For how many tokens it is; None: for any number."""
+
     @abc.abstractmethod
     def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
         """The rows i of the mask over n tokens: True where i may attend to j."""
@@ -29,6 +34,8 @@ class Causal(Mask):
     [[1 0 0]
      [1 1 0]]
     """
+
+    tokens = None
 
     def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
         """True for j ≤ i."""
@@ -44,6 +51,7 @@ class Window(Mask):
      [0 1 1]]
     """
 
+    tokens = None
     size: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:
@@ -59,6 +67,11 @@ class ExplicitMask(Mask):
     """A mask that is given as a matrix of booleans."""
 
     allowed: Bool[Array, "n n"]
+
+    @property
+    def tokens(self) -> int:
+        """As many as the matrix has rows."""
+        return len(self.allowed)
 
     def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
         """The given rows (the last one again for padding beyond n)."""

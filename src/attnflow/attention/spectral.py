@@ -120,13 +120,15 @@ class Spectral(Backend):
                 f"without a mask (Q = K = I on the circle or on S²), here in R^{d}: leave the "
                 'backend out, or take "blocked".'
             )
+        negative = task.beta < 0  # seen only where β is traced: harmonics are for attraction
         if self.degree is not None:
-            return _expanded(self.degree, task)
+            return jax.lax.cond(negative, _beyond, partial(_expanded, self.degree), task)
         largest = max(n // 4, HARMONICS[d].sizes[0] ** (d - 1))
         sizes = [size for size in HARMONICS[d].sizes if size ** (d - 1) <= largest]
         rounding = float(jnp.finfo(wanted).eps) / 2
         reaches = [harmonics.reach(size, d, rounding) for size in sizes]
         which = jnp.searchsorted(jnp.asarray(reaches, task.beta.dtype), task.beta)
+        which = jnp.where(negative, len(sizes), which)
         return jax.lax.switch(which, [*(partial(_expanded, s) for s in sizes), _beyond], task)
 
 

@@ -64,3 +64,7 @@ class Backend(eqx.Module):
     @abc.abstractmethod
     def scores_held(self, n: int) -> int:
         """How many scores of a head are in memory at once."""
+
+    @abc.abstractmethod
+    def error_bound(self, task: Task) -> Float[Array, ""] | None:
+        """A bound on the error of every mean; None where it is rounding alone."""

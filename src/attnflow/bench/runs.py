@@ -113,7 +113,7 @@ def whole_space() -> Callable[[SA, Starts], Any]:
     """The same with the bare integration, in the space that the tokens are given in."""
 
     def one(system: SA, x: Float[Array, "n d"]) -> Array:
-        return solve(system, x, jnp.asarray(TIMES), method=METHOD, save=mean_overlap)[0]
+        return solve(system, x, jnp.asarray(TIMES), method=METHOD, save=mean_overlap).xs
 
     return jax.jit(jax.vmap(one, in_axes=(None, 0)))
 
@@ -145,7 +145,7 @@ class Metastable(Row):
             x0 = initial.sphere(self.n, 2, key=key)
 
             def run(x0: Any = x0, times: Any = times) -> Any:
-                trajectory = simulate(SA(self.beta), x0, times, method=Coarsening(eps=1e-6))
+                trajectory = simulate(SA(self.beta), x0, times, method=Coarsening(tol=1e-6))
                 return jax.block_until_ready(trajectory)
 
             merges = run().merges

@@ -18,9 +18,7 @@ from attnflow.explore.jobs import OnProgress
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report, summarise
 from attnflow.simulation import Trajectory, simulate
-from attnflow.spaces import Circle, Sphere
 from attnflow.spec import RunSpec
-from attnflow.systems import Noisy, RescaledAttention
 from attnflow.systems.attention import AttentionSystem
 from attnflow.theory import limit_geometry, measured_geometry
 
@@ -90,8 +88,7 @@ def look_at(trajectory: Trajectory, on_progress: OnProgress) -> Frames:
     report = summarise(trajectory)
     on_progress(1.0)
     xs = np.asarray(trajectory.positions, float)
-    space = getattr(trajectory.system, "space", None)
-    round_ = isinstance(space, (Sphere, Circle))
+    round_ = trajectory.running.space.round
     stage = Stage(xs, round_)
     seen = xs if stage.d == 3 else np.array([stage.view(x)[0] for x in xs])
     labels = observe.clusters(xs[-1], report.tolerance).labels
@@ -122,8 +119,8 @@ def to_page(frames: Frames) -> dict[str, Any]:
 
 def _limit(trajectory: Trajectory) -> tuple[str, observe.Hull | None, Levels | None]:
     """What is proven of the limit of rescaled attention with one head, and what formed of it."""
-    system = trajectory.system
-    if not isinstance(system, RescaledAttention) or system.heads.count is not None or system.mask:
+    system: Any = trajectory.running
+    if system.pure_attention != "rescaled" or system.heads.count is not None or system.mask:
         return "", None, None
     proven = limit_geometry(system.heads.Q, system.heads.K, system.heads.V)
     by = f" ({proven.theorem})" if proven.theorem else ""
@@ -152,8 +149,7 @@ def _overlaps(xs: Float[Array, "T n d"]) -> Float[Array, "T bins"]:
 
 def attending(trajectory: Trajectory) -> AttentionSystem | None:
     """The system whose attention can be looked at, if it has some; noise is left aside."""
-    system = trajectory.system.system if isinstance(trajectory.system, Noisy) else trajectory.system
-    return system if isinstance(system, AttentionSystem) else None
+    return trajectory.running.attention_system
 
 
 def _attention(trajectory: Trajectory, rows: np.ndarray) -> tuple[np.ndarray | None, float]:

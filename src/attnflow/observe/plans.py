@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from attnflow.extras import import_optional
 from attnflow.randomness import RandomKey, as_key
-from attnflow.spaces import Space, Sphere
+from attnflow.spaces import Space
 
 DIRECTIONS = 64
 """So many random directions (on the sphere: great circles) tokens are projected to."""
@@ -49,7 +49,7 @@ def sliced(
     >>> sliced(a, a, share, share, 1, Euclidean(), key=0)
     (0.0, 0.0)
     """
-    if isinstance(space, Sphere):
+    if space.unit:
         slicer, unit = pot().sliced_wasserstein_sphere, 2 * np.pi
     else:
         slicer, unit = pot().sliced_wasserstein_distance, 1.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 from typing import Any, NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from attnflow.retired import renamed_arguments
 from attnflow.simulation import Method, inputs
 from attnflow.simulation.choice import RESOLVED, usual_method
 from attnflow.simulation.solve import Problem
-from attnflow.spaces import Space, Sphere
+from attnflow.spaces import Space
 from attnflow.systems import Diffusive, System
 from attnflow.weights import Breaks
 
@@ -50,7 +49,7 @@ def jacobian(
      [ 0.5 -0.5]]
     """
     x, m = _state(system, x, masses)
-    if isinstance(system.space, Sphere):
+    if system.space.unit:
         require_unit(x)
     return _jacobian(system.with_exact_sums(len(x)), t, x, m)
 
@@ -141,7 +140,7 @@ def lyapunov_exponent(
     ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
     method = method or usual_method(system, x, ts[0], m, RESOLVED["euler"])
     inputs.check_method(method, system, x, ts, m)
-    if not method.encodes:
+    if not method.uses_encoding:
         raise InputError(
             f"method must be Adaptive() or Fixed(dt), which have a tangent flow; it is {method!r}."
         )
@@ -261,13 +260,8 @@ def _growth(
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
     """The logarithm of the length at the times ts, and the time that was reached."""
     problem = Problem(system, method, ts, lambda t, x: x.growth)
-    at = problem.advance(
-        problem.begin(system.retract(start), masses, None, key),
-        limit,
-        diffrax.RecursiveCheckpointAdjoint(),
-        diffrax.NoProgressMeter(),
-    )
-    return at.kept, at.t
+    at = problem.advance(problem.begin(system.retract(start), masses, None, key), limit)
+    return at.saved, at.t
 
 
 def _complete(

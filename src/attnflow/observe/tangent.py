@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced
 from attnflow.errors import InputError
-from attnflow.spaces import Ellipsoid, Euclidean, Space, Sphere
+from attnflow.spaces import Space
 
 
 def require_unit(x: Float[Array, "n d"]) -> None:
@@ -37,13 +37,10 @@ def tangent_bases(space: Space, x: Float[Array, "n d"]) -> Float[Array, "n d r"]
       [0.]]]
     """
     n, d = x.shape
-    if isinstance(space, Euclidean):
+    normal = space.normal(x)
+    if normal is None:
         return jnp.broadcast_to(jnp.eye(d, dtype=x.dtype), (n, d, d))
-    if isinstance(space, Sphere):
-        return jax.vmap(_complement)(x)
-    if isinstance(space, Ellipsoid):
-        return jax.vmap(_complement)(x / space.D.astype(x.dtype) ** 2)
-    raise InputError(f"tangent spaces of {type(space).__name__} are not known.")
+    return jax.vmap(_complement)(normal)
 
 
 def _complement(normal: Float[Array, " d"]) -> Float[Array, "d r"]:

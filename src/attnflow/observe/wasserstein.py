@@ -94,7 +94,7 @@ def wasserstein(
 
 
 def _cloud(space: Space, p: int, a: Any, b: Any, m: Any, w: Any, key: RandomKey) -> Any:
-    if isinstance(space, Sphere):
+    if space.unit:
         a, b = _unit(a, space, "x"), _unit(b, space, "y")
     if a.shape[1] == 1:
         return circle_transport.line(a[:, 0], b[:, 0], m, w, p), "exact", 0.0
@@ -106,7 +106,7 @@ def _cloud(space: Space, p: int, a: Any, b: Any, m: Any, w: Any, key: RandomKey)
 
 def _is_circle(space: Space, x: Any, y: Any) -> bool:
     plane = all(np.ndim(z) == 2 and np.shape(z)[1] == 2 for z in (x, y))
-    return isinstance(space, Circle) or (isinstance(space, Sphere) and plane)
+    return space.round and (space.flat or plane)
 
 
 def _on_circle(
@@ -115,7 +115,7 @@ def _on_circle(
     if isinstance(x, Cells):
         return _cells(x, masses, space, name, of_masses)
     points, shares = _tokens(x, masses, name, of_masses)
-    if isinstance(space, Sphere) and points.shape[1] == 2:
+    if space.unit and points.shape[1] == 2:
         points = _unit(points, space, name)
         return circle_transport.atoms(np.arctan2(points[:, 1], points[:, 0]), shares)
     require_angles(points, name)
@@ -125,7 +125,7 @@ def _on_circle(
 def _cells(
     x: Cells, masses: Any, space: Space, name: str, of_masses: str
 ) -> circle_transport.Pieces:
-    if isinstance(space, Euclidean):
+    if not space.round:
         raise InputError(f"{name} is a density on the circle: space must be Circle() or Sphere().")
     if masses is not None:
         raise InputError(f"{of_masses} must be None where {name} is a density.")
@@ -152,7 +152,7 @@ def _tokens(x: Any, masses: Any, name: str, of_masses: str) -> tuple[np.ndarray,
     return points, shares / shares.sum()
 
 
-def _unit(points: np.ndarray, space: Sphere, name: str) -> np.ndarray:
+def _unit(points: np.ndarray, space: Space, name: str) -> np.ndarray:
     try:
         return np.asarray(space.admit(jnp.asarray(points)))
     except InputError as error:

@@ -18,8 +18,6 @@ from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.plot.tokens import Stage
 from attnflow.report import Report
 from attnflow.simulation import Trajectory
-from attnflow.spaces import Circle, Sphere
-from attnflow.systems import RescaledAttention, System
 
 CLOUD = 0.9
 """Where there are always at least so many clusters for each token, their number says nothing."""
@@ -91,15 +89,16 @@ def _state(report: Report, i: int) -> str:
 def _draw_polytope(ax: Axes, trajectory: Trajectory, stage: Stage) -> None:
     """In space, the hull of where the tokens of rescaled attention end."""
     last = np.asarray(trajectory.xs[-1])
-    rescaled = isinstance(trajectory.system, RescaledAttention)
+    system = trajectory.known_system
+    rescaled = system is not None and system.pure_attention == "rescaled"
     if rescaled and last.shape[-1] == 3 and np.isfinite(last).all():
         draw_hull(ax, stage, observe.hull(last, 1e-3))
 
 
 def stage_of(trajectory: Trajectory) -> Stage:
     """The view for a trajectory: round if its tokens live on the unit sphere."""
-    system = trajectory.system
-    round_ = isinstance(system, System) and isinstance(system.space, (Sphere, Circle))
+    system = trajectory.known_system
+    round_ = system is not None and system.space.round
     return Stage(np.asarray(trajectory.positions), round_)
 
 

@@ -23,7 +23,7 @@ RESOLVED = {"heun": 0.1, "euler": 0.01}
 """The part of the shortest time scale that such a step covers: these methods are of order 2 and 1,
 so that what happens on that scale has an error of about a hundredth."""
 
-LOOKS = 8
+RATE_SAMPLES = 8
 """How often the drift is looked at to find its rate."""
 
 
@@ -116,6 +116,6 @@ def drift_rate(
             return (change, jnp.maximum(most, jnp.where(jnp.isfinite(rate), rate, 0))), None
 
         u = jax.random.normal(jax.random.key(0), x.shape, x.dtype)
-        return jax.lax.scan(look, (u, jnp.zeros((), x.dtype)), length=LOOKS)[0][1]
+        return jax.lax.scan(look, (u, jnp.zeros((), x.dtype)), length=RATE_SAMPLES)[0][1]
 
     return jnp.max(jax.lax.map(one, (members, each)))

@@ -16,13 +16,14 @@ from jaxtyping import Array, Float, Int
 
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
+from attnflow.retired import renamed_arguments
 from attnflow.simulation.clock import Clock
-from attnflow.simulation.merging import Flock, Merges, Path, merge_all
+from attnflow.simulation.merging import MergedTokens, Merges, Path, merge_all
 from attnflow.simulation.methods import (
     ADAPTIVE_SOLVERS,
     MAX_STEPS,
     ErrorControlled,
-    Pieces,
+    SolverParts,
     as_typed,
 )
 from attnflow.simulation.rest import at_rest
@@ -31,13 +32,13 @@ from attnflow.systems import System
 from attnflow.systems.base import row_lengths
 from attnflow.weights.breaks import Breaks
 
-PATIENCE = 64
+STILL_STEPS = 64
 """After so many steps without motion, and without a longer step, a run is looked at for rest."""
 
 NEVER = np.iinfo(np.int32).max
 
 
-class Ledger(eqx.Module):
+class CoarseningState(eqx.Module):
     """What a coarsened run carries besides its tokens.
 
     `inner` is the state of the solver inside, `clock` the time to far below its rounding, `mass`
@@ -54,49 +55,58 @@ class Ledger(eqx.Module):
     longest: Float[Array, ""]
     patience: Int[Array, ""]
 
-    def flock(self, x: Float[Array, "n d"]) -> Flock:
+    def flock(self, x: Float[Array, "n d"]) -> MergedTokens:
         """Who has met, with the tokens at x."""
-        return Flock(x, self.mass, self.leader, self.merges)
+        return MergedTokens(x, self.mass, self.leader, self.merges)
 
 
 class Coarsening(ErrorControlled):
-    """Error-controlled steps, merging tokens that have come within `eps` and are approaching.
+    """Error-controlled steps, merging tokens that have come within `tol` and are approaching.
 
     Equal tokens stay equal where no mask, place, noise or time tells them apart, so m of them are
     one of mass m. Merging tokens that are nearly equal takes the fast motion inside clusters out of
     the equation, and steps grow to the slow, metastable scale: any time up to 10³⁰ and beyond is
     reached in a few hundred steps. The trajectory's `merges` is the merge tree; its times are those
-    at which two tokens first come within eps, as exact as the run. The merged token sits at the
+    at which two tokens first come within tol, as exact as the run. The merged token sits at the
     mean, weighted by mass and retracted; pairs that move apart are left alone.
 
-    The difference from the run without merging is that of a start that is off by eps. It falls
-    linearly with eps, as long as the flow does not drive apart what is close. Attraction (V = I
+    The difference from the run without merging is that of a start that is off by tol. It falls
+    linearly with tol, as long as the flow does not drive apart what is close. Attraction (V = I
     above all) does not; repulsion (V = −I) or a V of one's own may let two tokens come
-    within eps in passing and part again much later: compare with a smaller eps there.
+    within tol in passing and part again much later: compare with a smaller tol there.
 
     The velocity must not depend on t: time is counted from the beginning of each step, and its sum
-    is kept in two floats. A run that has come to a stable rest (`simulate.rest`) is at its end. It
-    works for attention on the sphere with any constant Q, K, V, and for `Aggregation`, where it is
-    the way through collisions; a system says itself whether it may be merged
-    (`System.merging_obstacle`), and masks, rotary positions and weights that change are refused.
+    is kept in two floats. A run that has come to a stable rest is at its end. It works for
+    attention on the sphere with any constant Q, K, V, and for `Aggregation`, where it is the way
+    through collisions. A system says itself whether its tokens may be merged
+    (`System.merging_obstacle`); masks, rotary positions and weights that change are refused.
 
-    >>> Coarsening(eps=1e-7)
-    Coarsening(eps=1e-07, rtol=1e-08, atol=1e-10, solver='dopri8', max_steps=100000)
+    Args:
+        tol: the distance within which tokens that approach each other are merged.
+        rtol: relative tolerance: see `Adaptive`.
+        atol: absolute tolerance.
+        max_steps: the number of steps, accepted or rejected, after which the run gives up.
+        solver: "dopri8" or "tsit5".
+
+    >>> Coarsening(tol=1e-7)
+    Coarsening(tol=1e-07, rtol=1e-08, atol=1e-10, solver='dopri8', max_steps=100000)
     """
 
-    eps: Array
+    exact_sums = True
+    tol: Array
 
+    @renamed_arguments(eps="tol")
     def __init__(
         self,
-        eps: Any = 1e-6,
+        tol: Any = 1e-6,
         rtol: Any = 1e-8,
         atol: Any = 1e-10,
         max_steps: int = MAX_STEPS,
         solver: str = "dopri8",
     ):
         super().__init__(rtol, atol, max_steps, solver)
-        require_positive(eps, "eps")
-        self.eps = jnp.asarray(eps, float)
+        require_positive(tol, "tol")
+        self.tol = jnp.asarray(tol, float)
 
     def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
         """Merging must be exact for the system, and its velocity the same at all times."""
@@ -109,16 +119,18 @@ class Coarsening(ErrorControlled):
                 f"method: Coarsening does not work for {system!r}: {obstacle}. Use Adaptive()."
             )
 
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+    def solver_parts(
+        self, system: System, masses: Any, ts: Float[Array, " T"], y: Any
+    ) -> SolverParts:
         """The adaptive method in time that begins with each step, on sums that are exact."""
         system = system.with_exact_sums(len(y))
-        flock = Flock.of(y, masses, None)
+        flock = MergedTokens.of(y, masses, None)
         solver = ADAPTIVE_SOLVERS[self.solver](scan_kind="lax")
         controller = self.controller(ts)
         # Nothing is rounded away in local time, so that steps may be as short as speeds are high.
         least = float(jnp.finfo(ts.dtype).tiny) * 1e12
         controller = eqx.tree_at(lambda c: c.dtmin, controller, jnp.asarray(least, ts.dtype))
-        return Pieces(
+        return SolverParts(
             term=diffrax.ODETerm(lambda t, x, args: flock.velocity(system, x)),
             solver=Retracted(solver, system, self.tolerance(ts.dtype)),
             controller=Resumable(controller, Breaks()),
@@ -127,12 +139,12 @@ class Coarsening(ErrorControlled):
             decode=lambda t, x: system.retract(x),
         )
 
-    def entered(
+    def initial_state(
         self, inner: Any, t: Any, x: Float[Array, "n d"], masses: Any, merges: Merges | None
-    ) -> Ledger:
+    ) -> CoarseningState:
         """The state before the first step, with what an earlier run has merged."""
-        flock, none = Flock.of(x, masses, merges), jnp.zeros((), jnp.int32)
-        return Ledger(
+        flock, none = MergedTokens.of(x, masses, merges), jnp.zeros((), jnp.int32)
+        return CoarseningState(
             inner=inner,
             clock=Clock.at(t),
             mass=flock.mass,
@@ -145,14 +157,14 @@ class Coarsening(ErrorControlled):
 
     def advance(
         self,
-        parts: Pieces,
+        parts: SolverParts,
         at: Any,
         ts: Float[Array, " T"],
         keep: Callable[[Any, Any], Any],
         steps: int,
         progress: diffrax.AbstractProgressMeter,
     ) -> Any:
-        """The standing after at most `steps` more steps, each in its own time."""
+        """The state after at most `steps` more steps, each in its own time."""
         end, limit = ts[-1], at.accepted + at.rejected + steps
 
         def going(carry: Any) -> Any:
@@ -167,15 +179,15 @@ class Coarsening(ErrorControlled):
             return at, progress.step(meter, (at.t - ts[0]) / (end - ts[0]))
 
         at, meter = eqxi.while_loop(
-            going, step, (at, progress.init()), kind="lax", buffers=lambda carry: carry[0].kept
+            going, step, (at, progress.init()), kind="lax", buffers=lambda carry: carry[0].saved
         )
         progress.close(meter)
         return at
 
-    def _step(self, parts: Pieces, at: Any, ts: Array, keep: Callable[[Any, Any], Any]) -> Any:
+    def _step(self, parts: SolverParts, at: Any, ts: Array, keep: Callable[[Any, Any], Any]) -> Any:
         """One step, and the tokens merged that have met in it; or a shorter one to try next."""
         ledger, system, end = at.solver_state, parts.solver.system, ts[-1]
-        flock, eps = ledger.flock(at.y), self.eps.astype(ts.dtype)
+        flock, tol = ledger.flock(at.y), self.tol.astype(ts.dtype)
         left, start = ledger.clock.until(end), jnp.zeros_like(end)
         dt = jnp.minimum(at.dt, left)
         term = diffrax.ODETerm(lambda t, x, args: flock.velocity(system, x))
@@ -189,13 +201,13 @@ class Coarsening(ErrorControlled):
         path = Path(parts.solver.interpolation_cls, dense, dt)
         v = dense["k"][-1]  # The last stage is the velocity at the end, times dt.
         now = dataclasses.replace(flock, x=x1)
-        now = merge_all(now, v, path, ledger.clock, eps, system, good)
-        kept, count = self._save(path, at, ts, jnp.where(good, dt, -1), keep)
+        now = merge_all(now, v, path, ledger.clock, tol, system, good)
+        saved, count = self._save(path, at, ts, jnp.where(good, dt, -1), keep)
         clock = ledger.clock.after(dt)
         clock = jax.tree.map(lambda a, b: jnp.where(dt == left, a, b), Clock.at(end), clock)
         still, longest = self._stillness(ledger, at.y, now.x, dt, good)
         waits = dataclasses.replace(ledger, still=still, longest=longest)
-        moves = Ledger(
+        moves = CoarseningState(
             inner, clock, now.mass, now.leader, now.merges, still, longest, ledger.patience
         )
         met = now.merges.count > flock.merges.count
@@ -212,7 +224,7 @@ class Coarsening(ErrorControlled):
             solver_state=ledger,
             controller_state=control,
             made_jump=met,
-            kept=kept,
+            saved=saved,
             count=count,
             accepted=at.accepted + good.astype(at.accepted.dtype),
             rejected=at.rejected + (~good).astype(at.rejected.dtype),
@@ -220,7 +232,7 @@ class Coarsening(ErrorControlled):
         )
 
     def _save(self, path: Path, at: Any, ts: Array, s: Any, keep: Callable) -> tuple[Any, Any]:
-        """What is kept at the save times up to s after the beginning of a step."""
+        """What is saved at the times up to s after the beginning of a step."""
         clock, T = at.solver_state.clock, len(ts)
 
         def due(state: Any) -> Any:
@@ -228,16 +240,16 @@ class Coarsening(ErrorControlled):
             return (count < T) & (clock.until(ts[jnp.minimum(count, T - 1)]) <= s)
 
         def save(state: Any) -> Any:
-            kept, count = state
+            saved, count = state
             value = keep(ts[count], path.at(clock.until(ts[count])))
-            return jax.tree.map(lambda a, b: b.at[count].set(a), value, kept), count + 1
+            return jax.tree.map(lambda a, b: b.at[count].set(a), value, saved), count + 1
 
         return eqxi.while_loop(
-            due, save, (at.kept, at.count), kind="lax", buffers=lambda state: state[0]
+            due, save, (at.saved, at.count), kind="lax", buffers=lambda state: state[0]
         )
 
     def _stillness(
-        self, ledger: Ledger, before: Array, after: Array, dt: Any, good: Any
+        self, ledger: CoarseningState, before: Array, after: Array, dt: Any, good: Any
     ) -> tuple[Array, Array]:
         """The steps since something moved or a step was longer than those before."""
         tolerance = self.tolerance(dt.dtype)
@@ -246,11 +258,11 @@ class Coarsening(ErrorControlled):
         longest = jnp.where(restless, dt, ledger.longest)
         return jnp.where(restless, 0, ledger.still + 1), longest
 
-    def watched(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
-        """The standings of a batch that wait for a look at them, and which are at rest."""
+    def at_rest(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
+        """The states of a batch, and which of those that hardly move are at rest."""
         ledger = at.solver_state
         waiting = np.asarray(ledger.still >= ledger.patience)
-        patience = jnp.where(ledger.patience == NEVER, PATIENCE, ledger.patience)
+        patience = jnp.where(ledger.patience == NEVER, STILL_STEPS, ledger.patience)
         patience = jnp.where(waiting, jnp.minimum(4 * patience, NEVER // 8), patience)
         at = eqx.tree_at(lambda a: a.solver_state.patience, at, patience)
         at = eqx.tree_at(lambda a: a.solver_state.still, at, jnp.where(waiting, 0, ledger.still))
@@ -269,4 +281,4 @@ class Coarsening(ErrorControlled):
 
     def __repr__(self) -> str:
         """As it would be typed."""
-        return f"Coarsening(eps={as_typed(self.eps)}, {self._typed()})"
+        return f"Coarsening(tol={as_typed(self.tol)}, {self._typed()})"

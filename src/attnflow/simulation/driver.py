@@ -15,24 +15,24 @@ from jaxtyping import Array
 from attnflow.checks import is_traced
 from attnflow.errors import IncompleteRun, InputError, Interrupted, NotConverged
 from attnflow.simulation import inputs
-from attnflow.simulation.host import HostMethod, run_on_host
+from attnflow.simulation.host import run_on_host
 from attnflow.simulation.lost import warn_of_lost
 from attnflow.simulation.merging import Merges
 from attnflow.simulation.methods import Method
 from attnflow.simulation.progress import Progress, bar_for
 from attnflow.simulation.reduction import reduce
-from attnflow.simulation.solve import Problem, Save, SolverState, parted
+from attnflow.simulation.solve import Problem, Save, SolverState, split_encoded
 from attnflow.simulation.trajectory import Trajectory
 from attnflow.systems import System
 
 CHUNK_WORK = 4e9
 """About this many multiplications between two looks at the clock: about a second."""
 
-LARGE = 1024
+MAX_VMAPPED_TOKENS = 1024
 """Members of a batch with more tokens than this run one after the other: a vmap would hold the
 scores of all at once, and gain nothing."""
 
-FASTEST = 1e14
+MAX_RELATIVE_SPEED = 1e14
 """Tokens that move faster, in units of their size, cross it in the shortest step that there is."""
 
 
@@ -49,7 +49,7 @@ def simulate(
 ) -> Trajectory:
     """Run a system from x0 and keep its states at the times ts.
 
-    Arguments:
+    Args:
         system: what to run, for example `SA(beta=4.0)`.
         x0: the tokens at ts[0], shape (n, d). Leading axes are a batch, each member with its own
             step sizes. An earlier `Trajectory` is continued from where it ended. The dtype of x0
@@ -89,7 +89,7 @@ def simulate(
         x0, inside = inputs.continued(earlier, system, method, ts)
     x, times, m, method = inputs.check_run(system, x0, ts, method, masses, save is None)
     traced = is_traced((system, x, times, m, method))
-    if isinstance(method, HostMethod) and not traced:
+    if method.on_host and not traced:
         return run_on_host(system, x, times, m, method, save, bar_for(progress))
 
     batch = x.shape[:-2]
@@ -99,23 +99,23 @@ def simulate(
     merges = jax.tree.map(lambda a: jnp.reshape(a, (len(x), -1)), merges)
     if traced:
         problem = Problem(system, method, times, save, inside)
-        kept, final, at = _in_one(problem, x, each, keys, merges, progress is True)
+        saved, final, at = _run_traced(problem, x, each, keys, merges, progress is True)
     else:
         reduced, x, basis = reduce(system, x)
         problem = Problem(reduced, method, times, save, inside)
         try:
-            kept, final, at = _Run(problem).all(x, each, basis, keys, merges, progress)
+            saved, final, at = _ChunkedRun(problem).run(x, each, basis, keys, merges, progress)
         except _Stopped as stop:
-            reached = _gathered(system, method, m, batch, *stop.reached)
+            reached = _to_trajectory(system, method, m, batch, *stop.reached)
             warn_of_lost(reached)
             raise stop.error(reached) from None
-    run = _gathered(system, method, m, batch, times, kept, final, at)
+    run = _to_trajectory(system, method, m, batch, times, saved, final, at)
     if not traced:
         warn_of_lost(run)
     return run
 
 
-def _in_one(
+def _run_traced(
     problem: Problem,
     x: Array,
     masses: Array | None,
@@ -128,19 +128,19 @@ def _in_one(
     def one(
         x: Array, masses: Array | None, key: Array | None, merges: Merges | None
     ) -> tuple[Any, Any, SolverState]:
-        at = problem.whole(x, masses, key, merges, progress=progress)
-        return at.kept, problem.final(at), at
+        at = problem.run_or_raise(x, masses, key, merges, progress=progress)
+        return at.saved, problem.final(at), at
 
     return _for_each(one, x.shape[-2], x, masses, keys, merges)
 
 
-def _gathered(
+def _to_trajectory(
     system: System,
     method: Method,
     masses: Any,
     batch: tuple[int, ...],
     ts: Array,
-    kept: Any,
+    saved: Any,
     final: Any,
     at: SolverState,
 ) -> Trajectory:
@@ -149,8 +149,8 @@ def _gathered(
     def shaped(a: Array) -> Array:
         return a.reshape(*batch, *a.shape[1:])
 
-    xs, inner = parted(jax.tree.map(shaped, kept))
-    last, inner_last = parted(jax.tree.map(shaped, final))
+    xs, inner = split_encoded(jax.tree.map(shaped, saved))
+    last, inner_last = split_encoded(jax.tree.map(shaped, final))
     return Trajectory(
         ts=ts,
         xs=xs,
@@ -179,13 +179,13 @@ class _Stopped(Exception):
         return self.kind(self.why, time=self.time, trajectory=trajectory)
 
 
-class _Run:
+class _ChunkedRun:
     """The concrete way: chunk after chunk of steps, for a batch of starts."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
 
-    def all(
+    def run(
         self,
         x: Array,
         masses: Array | None,
@@ -198,24 +198,25 @@ class _Run:
         t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
         chunk = self._chunk(x)
         limit = self.problem.method.steps_limit(self.problem.system, self.problem.ts)
-        at = self._watch(_begin(self.problem, x, masses, basis, keys, merges))
+        at = self._finish_those_at_rest(_begin(self.problem, x, masses, basis, keys, merges))
         self._require_velocity(at)
         bar = bar_for(progress)
         try:
             if not np.isfinite(np.asarray(at.dt)).all():
-                self._look(at, limit)
+                self._raise_if_stuck(at, limit)
             while float(jnp.min(at.t)) < t1:
                 taken = int(jnp.max(jnp.where(at.t < t1, at.accepted + at.rejected, 0)))
-                at = self._watch(_advance(self.problem, at, self._next(chunk, limit - taken)))
+                at = _advance(self.problem, at, self._next(chunk, limit - taken))
+                at = self._finish_those_at_rest(at)
                 bar.update(100 * (float(jnp.mean(at.t)) - t0) / (t1 - t0) - bar.n)
-                self._look(at, limit)
+                self._raise_if_stuck(at, limit)
         except KeyboardInterrupt:
             why = f"interrupted at t = {float(jnp.min(at.t)):g} of {t1:g}"
-            raise _Stopped(Interrupted, why, self._reached(at)) from None
+            raise _Stopped(Interrupted, why, self._partial_result(at)) from None
         finally:
             bar.refresh()
             bar.close()
-        return at.kept, _final(self.problem, at), at
+        return at.saved, _final(self.problem, at), at
 
     def _require_velocity(self, at: SolverState) -> None:
         """Refuse a start whose velocity cannot be followed, before any step."""
@@ -240,14 +241,14 @@ class _Run:
         Fixed steps end with the times by themselves; to compile for as many as there are would
         compile every new dt or span.
         """
-        return min(chunk, left) if self.problem.method.limited else chunk
+        return min(chunk, left) if self.problem.method.limits_steps else chunk
 
-    def _watch(self, at: SolverState) -> SolverState:
-        """The standings, those that have come to rest at the end of time."""
-        at, rests = self.problem.method.watched(self.problem.system, at)
+    def _finish_those_at_rest(self, at: SolverState) -> SolverState:
+        """The states; of those that have come to rest, the ones at the last time."""
+        at, rests = self.problem.method.at_rest(self.problem.system, at)
         return at if rests is None else _rested(self.problem, at, jnp.asarray(rests))
 
-    def _look(self, at: SolverState, limit: int) -> None:
+    def _raise_if_stuck(self, at: SolverState, limit: int) -> None:
         """Stop a run that cannot go on."""
         finite = np.asarray(_finite(at.y))
         failed = np.asarray(at.failed) | ~np.isfinite(np.asarray(at.dt))
@@ -258,7 +259,7 @@ class _Run:
         i = int(np.argmax(stuck))
         t, dt = float(at.t[i]), float(at.dt[i])
         who = f"run {i} of the batch" if len(stuck) > 1 else "the run"
-        reached = self._reached(at)
+        reached = self._partial_result(at)
         fault = None if finite[i] and not failed[i] else self._fault(i, *reached[2:])
         if fault is not None:
             why = f"{who} has no velocity that could be followed: {fault}"
@@ -281,7 +282,7 @@ class _Run:
 
     def _fault(self, i: int, final: Any, at: SolverState) -> str | None:
         """What is wrong with the velocity at the last state of member i; None if nothing is."""
-        x = parted(final)[0][i]
+        x = split_encoded(final)[0][i]
         x = x if at.basis is None else x @ at.basis[i].T
         masses = None if at.masses is None else at.masses[i]
         try:
@@ -291,7 +292,7 @@ class _Run:
         except InputError:  # a map has no velocity
             return None
         speed, size = (float(jnp.abs(a).max()) for a in (v, x))
-        if not np.isfinite(size) or speed <= FASTEST * max(1.0, size):
+        if not np.isfinite(size) or speed <= MAX_RELATIVE_SPEED * max(1.0, size):
             return None
         most = float(np.log(jnp.finfo(x.dtype).max))
         said = f"it is {speed:.1e}" if np.isfinite(speed) else "it overflows"
@@ -300,29 +301,29 @@ class _Run:
             "a smaller beta, smaller weights or tokens, or a normalised system such as SA"
         )
 
-    def _reached(self, at: SolverState) -> tuple[Array, Any, Any, SolverState]:
-        """The save times that some member reached, what it kept there, and the last states.
+    def _partial_result(self, at: SolverState) -> tuple[Array, Any, Any, SolverState]:
+        """The save times that some member reached, what it saved there, and the last states.
 
-        A member whose tokens ran away has as its last state the last one that was kept.
+        A member whose tokens ran away has as its last state the last one that was saved.
         """
         T = len(self.problem.ts)
         alive = np.asarray(_finite(at.y))
-        x, inner = parted(at.kept)
+        x, inner = split_encoded(at.saved)
         sound = np.arange(T) < np.asarray(at.count)[:, None]
         if self.problem.save is None:
             sound &= np.asarray(jax.vmap(_finite)(x if inner is None else inner))
         count = max(1, int(sound.any(axis=0).sum()))
-        kept = jax.tree.map(lambda a: a[:, :count], at.kept)
+        saved = jax.tree.map(lambda a: a[:, :count], at.saved)
         final = _final(self.problem, at)
         if self.problem.save is None:
             last = np.maximum(sound.sum(axis=1) - 1, 0)
             final = jax.tree.map(
                 lambda a, b: jnp.where(alive[:, None, None], a, b[np.arange(len(last)), last]),
                 final,
-                at.kept,
+                at.saved,
             )
             at = eqx.tree_at(lambda s: s.t, at, jnp.where(alive, at.t, self.problem.ts[last]))
-        return self.problem.ts[:count], kept, final, at
+        return self.problem.ts[:count], saved, final, at
 
 
 def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
@@ -334,7 +335,7 @@ def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
     if members == 1:
         single = fn(*jax.tree.map(lambda a: a[0], batched))
         return jax.tree.map(lambda a: a[None], single)
-    if tokens > LARGE:
+    if tokens > MAX_VMAPPED_TOKENS:
         return jax.lax.map(lambda member: fn(*member), batched)
     return jax.vmap(fn)(*batched)
 
@@ -354,7 +355,7 @@ def _begin(
 @eqx.filter_jit
 def _advance(problem: Problem, at: SolverState, steps: int) -> SolverState:
     def one(at: SolverState) -> SolverState:
-        return problem.advance(at, steps, diffrax.ForwardMode(), diffrax.NoProgressMeter())
+        return problem.advance(at, steps, diffrax.ForwardMode())
 
     return _for_each(one, _tokens(at), at)
 

@@ -31,10 +31,10 @@ OVERTAKEN = 1e-12
 """A score has overtaken when it is ahead by this part of its size: below the tolerance of ties, so
 that both are then seen to tie, and above rounding."""
 
-SPENT = 1e-9
+SPENT_WEIGHT = 1e-9
 """A weight that has fallen to this has left its support."""
 
-STANDSTILL = 20
+MAX_IDLE_EVENTS = 20
 """So many changes in a row without time passing are the end of a run."""
 
 
@@ -80,13 +80,12 @@ class Filippov(HostMethod):
 
     def walk(
         self,
-        system: System,
+        system: Any,
         x: Float[np.ndarray, "n d"],
         ts: Float[np.ndarray, " T"],
         masses: Float[np.ndarray, " n"] | None,
     ) -> Iterator[Leg]:
         """From event to event."""
-        assert isinstance(system, Hardmax)
         field, z, whose = _merged(system, x, masses)
         t, still = float(ts[0]), 0
         for _ in range(self.max_events):
@@ -99,7 +98,7 @@ class Filippov(HostMethod):
             z, t = leg.state(leg.t), leg.t
             if t >= ts[-1]:
                 return
-            if still >= STANDSTILL:
+            if still >= MAX_IDLE_EVENTS:
                 raise Stuck(
                     "argmax sets change without time passing. Take another rule, or use Fixed(dt)"
                 )
@@ -190,7 +189,7 @@ def _events(
 
     def spending(_t: float, flat: np.ndarray) -> float:
         z = flat.reshape(shape)
-        return float(weights(field, z, supports)[inside].min()) - SPENT
+        return float(weights(field, z, supports)[inside].min()) - SPENT_WEIGHT
 
     overtaking.terminal, overtaking.direction = True, 1.0  # type: ignore[attr-defined]
     spending.terminal, spending.direction = True, -1.0  # type: ignore[attr-defined]

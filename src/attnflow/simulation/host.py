@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow.errors import IncompleteRun, InputError, Interrupted
-from attnflow.simulation.methods import Method, Pieces
+from attnflow.simulation.methods import Method, SolverParts
 from attnflow.simulation.trajectory import Trajectory
 from attnflow.systems import System
 
@@ -32,6 +32,8 @@ class Stuck(Exception):
 class HostMethod(Method):
     """A method whose loop is not compiled: it walks from one discrete change to the next."""
 
+    on_host = True
+
     @abc.abstractmethod
     def walk(
         self,
@@ -42,7 +44,9 @@ class HostMethod(Method):
     ) -> Iterator[Leg]:
         """The legs from ts[0] to ts[-1]; raises `Stuck` where there is no next one."""
 
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+    def solver_parts(
+        self, system: System, masses: Any, ts: Float[Array, " T"], y: Any
+    ) -> SolverParts:
         """Raises: there is nothing to compile."""
         raise InputError(
             f"method {self!r} runs on the host, where it can stop at every change of course: call "
@@ -60,7 +64,7 @@ def run_on_host(
     x: Float[Array, "*batch n d"],
     ts: Float[Array, " T"],
     masses: Float[Array, "*batch n"] | None,
-    method: HostMethod,
+    method: Any,
     save: Any,
     bar: Any,
 ) -> Trajectory:

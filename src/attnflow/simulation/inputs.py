@@ -161,7 +161,7 @@ def continued(earlier: Trajectory, system: Any, method: Any, ts: Any) -> tuple[A
     system.check_start(jnp.asarray(earlier.final))
     inner, final = earlier.inner_final, earlier.final
     if inner is not None and system.encoded:
-        encodes = check_method(method, system, final, ts, earlier.masses).encodes
+        encodes = check_method(method, system, final, ts, earlier.masses).uses_encoding
         if encodes and (is_traced((earlier, system)) or _same_coordinates(earlier, system)):
             return jnp.asarray(inner), True
     if not is_traced(final) and not np.isfinite(np.asarray(final)).all():

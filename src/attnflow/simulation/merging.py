@@ -14,11 +14,11 @@ from attnflow.simulation.clock import Clock
 from attnflow.spaces import inner
 from attnflow.systems import System
 
-ROWS = 256
-"""Tokens whose distances to all others are looked at together: memory is O(n · ROWS)."""
+BLOCK_ROWS = 256
+"""Tokens whose distances to all others are looked at together: memory is O(n · BLOCK_ROWS)."""
 
-PARTS, ROUNDS = 64, 8
-"""The time of a meeting is found by cutting its step into PARTS, ROUNDS times: to rounding."""
+SEARCH_PARTS, SEARCH_ROUNDS = 64, 8
+"""A step is cut into so many parts, so many times, to find when two tokens meet: to rounding."""
 
 Pair = tuple[Float[Array, ""], Int[Array, ""], Int[Array, ""]]
 """A squared distance, and the two tokens i < j."""
@@ -52,7 +52,7 @@ class Merges(eqx.Module):
         """The token that stands for each of the n tokens, for a single tree.
 
         >>> tree = Merges.none(3, float)
-        >>> print(tree.entered(1.0, 0, 2, 1.0, 1.0).leaders(3))
+        >>> print(tree.with_merge(1.0, 0, 2, 1.0, 1.0).leaders(3))
         [0 1 0]
         """
 
@@ -61,7 +61,7 @@ class Merges(eqx.Module):
 
         return jax.lax.fori_loop(0, len(self.gone), one, jnp.arange(n))
 
-    def entered(self, time: Any, kept: Any, gone: Any, mass_kept: Any, mass_gone: Any) -> Merges:
+    def with_merge(self, time: Any, kept: Any, gone: Any, mass_kept: Any, mass_gone: Any) -> Merges:
         """The tree with one more merge."""
         at = self.count
         return Merges(
@@ -73,7 +73,7 @@ class Merges(eqx.Module):
         )
 
 
-class Flock(eqx.Module):
+class MergedTokens(eqx.Module):
     """Tokens with who stands for whom: a token that was merged moves along with its leader.
 
     It has mass 0, so that nobody feels it; its leader has the mass of both.
@@ -85,7 +85,7 @@ class Flock(eqx.Module):
     merges: Merges
 
     @classmethod
-    def of(cls, x: Float[Array, "n d"], masses: Any, merges: Merges | None) -> Flock:
+    def of(cls, x: Float[Array, "n d"], masses: Any, merges: Merges | None) -> MergedTokens:
         """The tokens x, of which those in the merge tree have met already."""
         n = len(x)
         mass = jnp.ones(n, x.dtype) if masses is None else masses
@@ -100,17 +100,17 @@ class Flock(eqx.Module):
         """The velocities of the tokens at x, those that were merged as their leaders'."""
         return system.velocity(jnp.zeros((), x.dtype), x, self.mass)[self.leader]
 
-    def merged(self, i: Any, j: Any, time: Any, system: System) -> Flock:
+    def merged(self, i: Any, j: Any, time: Any, system: System) -> MergedTokens:
         """With j merged into i, at the mean of both."""
         a, b = self.mass[i], self.mass[j]
         share = a / (a + b)
         place = system.retract(share * self.x[i] + (1 - share) * self.x[j])
         leader = jnp.where(self.leader == j, i, self.leader)
-        return Flock(
+        return MergedTokens(
             jnp.where((leader == i)[:, None], place, self.x),
             self.mass.at[i].add(b).at[j].set(0),
             leader,
-            self.merges.entered(time, i, j, a, b),
+            self.merges.with_merge(time, i, j, a, b),
         )
 
 
@@ -146,26 +146,26 @@ class Path(eqx.Module):
 
 
 def merge_all(
-    flock: Flock,
+    flock: MergedTokens,
     v: Float[Array, "n d"],
     path: Path,
     clock: Clock,
-    eps: Any,
+    tol: Any,
     system: System,
     look: Any,
-) -> Flock:
-    """A flock at the end of a step, with all merged that is within eps and approaching there.
+) -> MergedTokens:
+    """A flock at the end of a step, with all merged that is within tol and approaching there.
 
     The merges are those that happen one after the other along the path of the step, which began
     when the clock says, and have the times at which they do. Nothing is merged unless `look`.
     """
 
     def met(state: Any) -> Bool[Array, ""]:
-        return state[-1][0] <= eps**2
+        return state[-1][0] <= tol**2
 
     def merge(state: Any) -> Any:
         flock, v, path, since, pair = state
-        s, i, j = first_meeting(path, flock, pair, since, eps, system)
+        s, i, j = first_meeting(path, flock, pair, since, tol, system)
         share = flock.mass[i] / (flock.mass[i] + flock.mass[j])
         flock = flock.merged(i, j, clock.after(s).high, system)
         v = v.at[i].set(share * v[i] + (1 - share) * v[j])
@@ -177,9 +177,9 @@ def merge_all(
 
 
 def first_meeting(
-    path: Path, flock: Flock, pair: Pair, since: Float[Array, ""], eps: Any, system: System
+    path: Path, flock: MergedTokens, pair: Pair, since: Float[Array, ""], tol: Any, system: System
 ) -> tuple[Array, Array, Array]:
-    """The first time along a path, and the pair, that meets of all that are within eps at its end.
+    """The first time along a path, and the pair, that meets of all that are within tol at its end.
 
     From a pair that is, one goes back in time as long as another one had met before.
     """
@@ -187,13 +187,13 @@ def first_meeting(
 
     def another(state: Any) -> Bool[Array, ""]:
         s, before, i, j, (squared, k, l) = state
-        return (squared <= eps**2) & ((i != k) | (j != l)) & (s < before)
+        return (squared <= tol**2) & ((i != k) | (j != l)) & (s < before)
 
     def back(state: Any) -> Any:
         s, _, _, _, (_, i, j) = state
-        time = meeting(path.of(i, j), eps, since, s)
+        time = meeting(path.of(i, j), tol, since, s)
         x, v = path.with_rate(time)
-        earlier = closest(system.retract(x), v, flock.mass, (flock.x, eps))
+        earlier = closest(system.retract(x), v, flock.mass, (flock.x, tol))
         # A hair's breadth is no step back: pairs that meet together would call for each other.
         return time, s * (1 - 1e-12), i, j, earlier
 
@@ -203,9 +203,9 @@ def first_meeting(
 
 
 def meeting(
-    path: Path, eps: Any, before: Float[Array, ""], after: Float[Array, ""]
+    path: Path, tol: Any, before: Float[Array, ""], after: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The first time of an interval when the two tokens of a path are within eps and approaching.
+    """The first time of an interval when the two tokens of a path are within tol and approaching.
 
     At its end they are taken to be.
     """
@@ -214,15 +214,15 @@ def meeting(
         x, v = path.with_rate(s)
         apart, rate = x[1] - x[0], v[1] - v[0]
         squared = apart @ apart
-        return (squared <= eps**2) & ((apart @ rate < 0) | (squared <= equal(x)))
+        return (squared <= tol**2) & ((apart @ rate < 0) | (squared <= equal(x)))
 
     def narrow(_: Any, between: tuple[Array, Array]) -> tuple[Array, Array]:
         before, after = between
-        s = before + (after - before) * jnp.linspace(0, 1, PARTS + 1, dtype=after.dtype)
+        s = before + (after - before) * jnp.linspace(0, 1, SEARCH_PARTS + 1, dtype=after.dtype)
         k = jnp.argmax(jax.vmap(met)(s).at[-1].set(True))
-        return s[jnp.maximum(k - 1, 0)], jnp.where(k == PARTS, after, s[k])
+        return s[jnp.maximum(k - 1, 0)], jnp.where(k == SEARCH_PARTS, after, s[k])
 
-    return jax.lax.fori_loop(0, ROUNDS, narrow, (before, after))[1]
+    return jax.lax.fori_loop(0, SEARCH_ROUNDS, narrow, (before, after))[1]
 
 
 def closest(
@@ -250,7 +250,7 @@ def closest(
         j = jnp.argmin(squared)
         return squared[j], j
 
-    squared, j = jax.lax.map(row, index, batch_size=min(ROWS, n))
+    squared, j = jax.lax.map(row, index, batch_size=min(BLOCK_ROWS, n))
     i = jnp.argmin(squared)
     return squared[i], i, j[i]
 
@@ -266,8 +266,8 @@ def joined(earlier: Merges | None, later: Merges | None) -> Merges | None:
     A continuation that knows the tree of the run before it has its merges already; one that
     started from the places alone has merged equal tokens anew, which is no merge.
 
-    >>> tree = Merges.none(3, float).entered(1.0, 0, 2, 1.0, 1.0)
-    >>> anew = Merges.none(3, float).entered(5.0, 0, 2, 1.0, 1.0).entered(7.0, 0, 1, 2.0, 1.0)
+    >>> tree = Merges.none(3, float).with_merge(1.0, 0, 2, 1.0, 1.0)
+    >>> anew = Merges.none(3, float).with_merge(5.0, 0, 2, 1.0, 1.0).with_merge(7.0, 0, 1, 2.0, 1.0)
     >>> print(joined(tree, anew).time)
     [1. 7.]
     """

@@ -36,7 +36,7 @@ from attnflow.systems import System
 from attnflow.weights import Breaks
 
 
-class Pieces(NamedTuple):
+class SolverParts(NamedTuple):
     """What diffrax needs to know, and the coordinates in which it works."""
 
     term: diffrax.AbstractTerm
@@ -51,7 +51,9 @@ class Method(eqx.Module):
     """A way to go from one time to the next."""
 
     @abc.abstractmethod
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+    def solver_parts(
+        self, system: System, masses: Any, ts: Float[Array, " T"], y: Any
+    ) -> SolverParts:
         """The parts of the integration, for a state like y."""
 
     @abc.abstractmethod
@@ -66,27 +68,37 @@ class Method(eqx.Module):
     advance: ClassVar[Callable[..., Any] | None] = None
     """How it goes on, where its steps are not those of `diffrax.diffeqsolve` in absolute time."""
 
-    def entered(self, inner: Any, t: Any, x: Any, masses: Any, merges: Any) -> Any:
+    def initial_state(self, inner: Any, t: Any, x: Any, masses: Any, merges: Any) -> Any:
         """What the run carries besides its state: that of the solver, and what has merged."""
         return inner
 
-    def watched(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
-        """The standings of a batch, and which of them have come to rest (None: nobody looked)."""
+    def at_rest(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
+        """The states of a batch, and which of them have come to rest (None: nobody looked)."""
         return at, None
 
     @property
-    def encodes(self) -> bool:
+    def uses_encoding(self) -> bool:
         """Whether it integrates in the coordinates of the system's `encode`."""
         return False
 
     @property
-    def limited(self) -> bool:
+    def limits_steps(self) -> bool:
         """Whether no more steps than `steps_limit` may be tried: fixed ones end by themselves."""
         return False
 
     def memory(self, system: System, n: int) -> int:
         """How many scores are in memory at once for n tokens: as many as the system holds."""
         return system.cost(n).held
+
+    on_host: ClassVar[bool] = False
+    """Whether its loop runs on the host and is not compiled."""
+    exact_sums: ClassVar[bool] = False
+    """Whether it runs `System.with_exact_sums`."""
+
+    @property
+    def layer_step(self) -> Array | None:
+        """The step of a layer, for a method that runs layers; None for flows."""
+        return None
 
     def merges(self, solver_state: Any) -> Any:
         """The merge tree, for a method that merges tokens."""
@@ -110,11 +122,11 @@ class Method(eqx.Module):
 
     def _continuous(
         self, system: System, masses: Any, solver: Any, controller: Any, dt0: Any
-    ) -> Pieces:
+    ) -> SolverParts:
         def velocity(t: Any, y: Any, latest: Any) -> Any:
             return system.flow(t if latest is None else jnp.minimum(t, latest), y, masses)
 
-        return Pieces(
+        return SolverParts(
             term=diffrax.ODETerm(velocity),
             solver=solver,
             controller=Resumable(controller, system.breaks),
@@ -169,7 +181,7 @@ class ErrorControlled(Method):
         return ADAPTIVE_SOLVERS[self.solver].tableau.num_stages
 
     @property
-    def limited(self) -> bool:
+    def limits_steps(self) -> bool:
         """True: `max_steps` is a promise."""
         return True
 
@@ -203,13 +215,15 @@ class Adaptive(ErrorControlled):
     ):
         super().__init__(rtol, atol, max_steps, solver)
 
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+    def solver_parts(
+        self, system: System, masses: Any, ts: Float[Array, " T"], y: Any
+    ) -> SolverParts:
         """The solver under the controller, retracted."""
         solver = Retracted(ADAPTIVE_SOLVERS[self.solver](), system, self.tolerance(ts.dtype))
         return self._continuous(system, masses, solver, self.controller(ts), None)
 
     @property
-    def encodes(self) -> bool:
+    def uses_encoding(self) -> bool:
         """True."""
         return True
 
@@ -242,7 +256,9 @@ class Fixed(Method):
             raise unknown("solver", solver, FIXED_SOLVERS)
         self.solver = solver
 
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+    def solver_parts(
+        self, system: System, masses: Any, ts: Float[Array, " T"], y: Any
+    ) -> SolverParts:
         """The solver under equal steps."""
         noisy = system.dynamics == "diffusion"
         dt = self.dt.astype(ts.dtype)
@@ -256,7 +272,7 @@ class Fixed(Method):
         return steps_between(ts, self.dt, system)
 
     @property
-    def encodes(self) -> bool:
+    def uses_encoding(self) -> bool:
         """True."""
         return True
 
@@ -299,11 +315,13 @@ class Layers(Method):
         require_positive(dt, "dt")
         self.dt = jnp.asarray(dt, float)
 
-    def pieces(self, system: System, masses: Any, ts: Float[Array, " T"], y: Any) -> Pieces:
+    def solver_parts(
+        self, system: System, masses: Any, ts: Float[Array, " T"], y: Any
+    ) -> SolverParts:
         """A layer as a step, in the coordinates of the system itself."""
         dt = self.dt.astype(ts.dtype)
         zero = jax.tree.map(jnp.zeros_like, y)
-        return Pieces(
+        return SolverParts(
             term=diffrax.ODETerm(lambda t, y, args: zero),
             solver=LayerStep(system, dt, masses),
             controller=Resumable(EqualSteps(dt, ts[jnp.array([0, -1])], Breaks()), Breaks()),
@@ -315,6 +333,11 @@ class Layers(Method):
     def steps_limit(self, system: System, ts: Any) -> int:
         """The number of layers."""
         return steps_between(ts, self.dt, system)
+
+    @property
+    def layer_step(self) -> Array:
+        """`dt`."""
+        return self.dt
 
     @property
     def stages(self) -> int:
@@ -356,8 +379,8 @@ def _require_noise_solver(method: Fixed, system: System) -> None:
 
 
 def _with_noise(
-    parts: Pieces, system: Any, masses: Any, y: Any, steps: EqualSteps, solver: str
-) -> Pieces:
+    parts: SolverParts, system: Any, masses: Any, y: Any, steps: EqualSteps, solver: str
+) -> SolverParts:
     """The parts of a flow with the noise of the system added."""
     increments = Increments(system, steps, system.noise_shape(y))
     if solver == "heun" and system.additive:

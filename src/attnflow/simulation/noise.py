@@ -21,7 +21,7 @@ GOLDEN = 0.381966
 fractions away from one: none is on the edge, as 2.5 would be if 0.5 were added."""
 
 
-MOST_NUMBERED = 2**31 - 1
+MAX_NUMBERED_STEPS = 2**31 - 1
 """Steps have numbers of 32 bits."""
 
 
@@ -57,7 +57,7 @@ class Increments(eqx.Module):
 def require_numbered(ts: Float[np.ndarray, " T"], dt: float) -> None:
     """Refuse times so late that the numbers of their steps, from which noise is drawn, run out."""
     shortest = min(dt / 2, float(np.diff(ts).min()))
-    if not np.abs(ts).max() < MOST_NUMBERED * shortest:
+    if not np.abs(ts).max() < MAX_NUMBERED_STEPS * shortest:
         raise InputError(
             f"ts: noise is drawn from the number t/dt of each step, which must be below 2³¹, but "
             f"ts[-1] = {ts[-1]:g} and dt = {dt:g}: count time from 0, or take a longer dt."
@@ -91,7 +91,7 @@ class Kicked(WrappedSolver):
     Half kicks around a step of order 2 are of order 2 in law if kicks are (Strang's splitting).
     """
 
-    solver: Retracted
+    drift: Retracted
     system: Diffusive
     masses: Float[Array, " n"] | None
     increments: Increments
@@ -99,11 +99,10 @@ class Kicked(WrappedSolver):
 
     interpolation_cls: ClassVar[Callable[..., Any]] = diffrax.LocalLinearInterpolation
 
-    def under(self, adjoint: diffrax.AbstractAdjoint) -> Kicked:
-        """With the solver that the derivative needs."""
-        return Kicked(
-            self.solver.under(adjoint), self.system, self.masses, self.increments, self.kicks
-        )
+    @property
+    def solver(self) -> diffrax.AbstractSolver:  # type: ignore[override]
+        """The solver of the drift."""
+        return self.drift.solver
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
@@ -112,7 +111,7 @@ class Kicked(WrappedSolver):
         w = self.increments.draw(t0, t1, self.kicks)
         dt = (t1 - t0) / self.kicks
         y = y0 if self.kicks == 1 else self.system.kick(t0, y0, w[0], dt, self.masses)
-        y, error, _, solver_state, result = self.solver.step(
+        y, error, _, solver_state, result = self.drift.step(
             terms, t0, t1, y, args, solver_state, True
         )
         y1 = self.system.kick(t1, y, w[-1], dt, self.masses)

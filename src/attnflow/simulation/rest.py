@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from attnflow.systems import System
 
-MOST = 600
+MAX_JACOBIAN_SIZE = 600
 """Coordinates up to which eigenvalues are worth their time."""
 
 RESOLVED = 1e-9
@@ -42,7 +42,7 @@ def at_rest(
     """
     alive = np.asarray(mass) > 0
     x, mass = x[alive], mass[alive]
-    if x.size > MOST:
+    if x.size > MAX_JACOBIAN_SIZE:
         return False
     v, slope, tangent = (np.asarray(a, float) for a in _linear(system, x, mass))
     inward = _span(tangent)

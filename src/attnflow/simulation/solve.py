@@ -13,26 +13,29 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnflow.simulation import inputs
-from attnflow.simulation.methods import Method, Pieces
+from attnflow.simulation.methods import Method, SolverParts
 from attnflow.systems import System
 
 Save = Callable[[Any, Any], Any]
 
+OVERFLOW = "attnflow: the velocity at x0 is too large for this dtype."
+STOPPED = "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
 
-class Both(NamedTuple):
+
+class EncodedState(NamedTuple):
     """A state x, and the coordinates in which it was integrated and has all its digits."""
 
     x: Any
     inner: Any
 
 
-def parted(kept: Any) -> tuple[Any, Any]:
-    """What was kept, and the same in the coordinates of the integration where these are others."""
-    return (kept.x, kept.inner) if isinstance(kept, Both) else (kept, None)
+def split_encoded(saved: Any) -> tuple[Any, Any]:
+    """What was saved, and the same in the coordinates of the integration where these differ."""
+    return (saved.x, saved.inner) if isinstance(saved, EncodedState) else (saved, None)
 
 
 class SolverState(eqx.Module):
-    """Where an integration stands: all that is needed to go on, and all that was kept."""
+    """The state of an integration: all that is needed to go on, and all that was saved."""
 
     masses: Float[Array, " n"] | None
     basis: Float[Array, "r d"] | None
@@ -43,7 +46,7 @@ class SolverState(eqx.Module):
     solver_state: Any
     controller_state: Any
     made_jump: Bool[Array, ""]
-    kept: Any
+    saved: Any
     count: Int[Array, ""]
     accepted: Int[Array, ""]
     rejected: Int[Array, ""]
@@ -53,7 +56,7 @@ class SolverState(eqx.Module):
 class Problem(eqx.Module):
     """What is integrated: a system from its start to the last of ts, by a method.
 
-    With a basis B the states are coordinates c, and what is kept are the tokens c B. `inside` says
+    With a basis B the states are coordinates c, and what is saved are the tokens c B. `inside` says
     that the start is given in the coordinates of the system's `encode`.
     """
 
@@ -71,14 +74,13 @@ class Problem(eqx.Module):
         key: Key[Array, ""] | None = None,
         merges: Any = None,
     ) -> SolverState:
-        """The standing at ts[0], before any step; the key is for systems that draw as they run.
+        """The state at ts[0], before any step; the key is for systems that draw as they run.
 
-        `merges` is the merge tree of the run that is continued.
-
-        What is kept at ts[0] is kept now: no step that fails can take it along.
+        `merges` is the merge tree of the run that is continued. What is due at ts[0] is saved now,
+        so that no step that fails can take it along.
         """
         t0, t1 = self.ts[0], self.ts[-1]
-        parts = self._pieces(masses, key, x)
+        parts = self._solver_parts(masses, key, x)
         y = x if self.inside else parts.encode(t0, x)
         order = parts.solver.error_order(parts.term)
         start = t0 if self.method.advance is None else jnp.zeros_like(t0)
@@ -86,19 +88,19 @@ class Problem(eqx.Module):
             parts.term, start, t1, y, parts.dt0, None, parts.solver.func, order
         )
         inner = parts.solver.init(parts.term, start, t_next, y, None)
-        first = jax.tree.map(jnp.asarray, self._keep(parts, t0, y, basis))
+        first = jax.tree.map(jnp.asarray, self._value(parts, t0, y, basis))
         none = jnp.zeros((), int)
-        standing = SolverState(
+        state = SolverState(
             masses=masses,
             basis=basis,
             key=key,
             t=t0,
             y=y,
             dt=t_next - start,
-            solver_state=self.method.entered(inner, t0, y, masses, merges),
+            solver_state=self.method.initial_state(inner, t0, y, masses, merges),
             controller_state=controller_state,
             made_jump=jnp.zeros((), bool),
-            kept=jax.tree.map(
+            saved=jax.tree.map(
                 lambda a: _unset((len(self.ts), *a.shape), a.dtype).at[0].set(a), first
             ),
             count=none + 1,
@@ -106,33 +108,34 @@ class Problem(eqx.Module):
             rejected=none,
             failed=~(_finite(parts.term.vf(t0, y, None)) & (t_next > start)),
         )
-        return jax.tree.map(jnp.asarray, standing)
+        return jax.tree.map(jnp.asarray, state)
 
     def advance(
-        self, at: SolverState, steps: int, adjoint: diffrax.AbstractAdjoint, progress: Any
+        self,
+        at: SolverState,
+        steps: int | None = None,
+        adjoint: diffrax.AbstractAdjoint | None = None,
+        progress: diffrax.AbstractProgressMeter | None = None,
     ) -> SolverState:
-        """The standing after at most `steps` more steps."""
+        """The state after at most `steps` more steps: by default as many as the method allows."""
+        steps = self.method.steps_limit(self.system, self.ts) if steps is None else steps
+        adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
+        progress = diffrax.NoProgressMeter() if progress is None else progress
         T = len(self.ts)
-        parts = self._pieces(at.masses, at.key, at.y)
+        parts = self._solver_parts(at.masses, at.key, at.y)
         if self.method.advance is not None:
             return self.method.advance(
-                parts, at, self.ts, lambda t, y: self._keep(parts, t, y, at.basis), steps, progress
+                parts, at, self.ts, lambda t, y: self._value(parts, t, y, at.basis), steps, progress
             )
-        padded = jnp.concatenate([self.ts, jnp.full(T, self.ts[-1])])
-        window = jax.lax.dynamic_slice(padded, (at.count,), (T,))
-        keep = diffrax.SubSaveAt(ts=window, fn=lambda t, y, args: self._keep(parts, t, y, at.basis))
-        last = diffrax.SubSaveAt(t1=True)
         solution = diffrax.diffeqsolve(
             parts.term,
-            parts.solver.under(adjoint),
+            parts.solver,
             at.t,
             self.ts[-1],
             at.dt,
             at.y,
             stepsize_controller=parts.controller,
-            saveat=diffrax.SaveAt(
-                subs=(keep, last), solver_state=True, controller_state=True, made_jump=True
-            ),
+            saveat=self._saves(parts, at),
             adjoint=adjoint,
             max_steps=steps,
             throw=False,
@@ -155,67 +158,97 @@ class Problem(eqx.Module):
             solver_state=solution.solver_state,
             controller_state=solution.controller_state,
             made_jump=jnp.asarray(solution.made_jump),
-            kept=jax.tree.map(lambda a, b: a.at[slots].set(b, mode="drop"), at.kept, new),
+            saved=jax.tree.map(lambda a, b: a.at[slots].set(b, mode="drop"), at.saved, new),
             count=jnp.minimum(at.count + made.sum(), T),
             accepted=at.accepted + jnp.asarray(solution.stats["num_accepted_steps"], int),
             rejected=at.rejected + jnp.asarray(solution.stats["num_rejected_steps"], int),
             failed=(solution.result != diffrax.RESULTS.successful) & (solution.result != running),
         )
 
+    def _saves(self, parts: SolverParts, at: SolverState) -> diffrax.SaveAt:
+        """What is due after this state: values at the times that are left, and the end."""
+        T = len(self.ts)
+        padded = jnp.concatenate([self.ts, jnp.full(T, self.ts[-1])])
+        due = diffrax.SubSaveAt(
+            ts=jax.lax.dynamic_slice(padded, (at.count,), (T,)),
+            fn=lambda t, y, args: self._value(parts, t, y, at.basis),
+        )
+        return diffrax.SaveAt(
+            subs=(due, diffrax.SubSaveAt(t1=True)),
+            solver_state=True,
+            controller_state=True,
+            made_jump=True,
+        )
+
     def rested(self, at: SolverState, rests: Bool[Array, ""]) -> SolverState:
-        """The standing itself, or at the end of time for a state that rests."""
-        parts = self._pieces(at.masses, at.key, at.y)
+        """The state itself; where it rests, the same at the last of ts, with all saves made."""
+        parts = self._solver_parts(at.masses, at.key, at.y)
         due = rests & (jnp.arange(len(self.ts)) >= at.count)
 
-        def at_time(t: Any, due: Any, kept: Any) -> Any:
-            value = self._keep(parts, t, at.y, at.basis)
-            return jax.tree.map(lambda a, b: jnp.where(due, a, b), value, kept)
+        def at_time(t: Any, due: Any, saved: Any) -> Any:
+            value = self._value(parts, t, at.y, at.basis)
+            return jax.tree.map(lambda a, b: jnp.where(due, a, b), value, saved)
 
-        kept = jax.lax.map(lambda args: at_time(*args), (self.ts, due, at.kept))
+        saved = jax.lax.map(lambda args: at_time(*args), (self.ts, due, at.saved))
         t, count = jnp.where(rests, self.ts[-1], at.t), jnp.where(rests, len(self.ts), at.count)
-        return dataclasses.replace(at, t=t, count=count, kept=kept)
+        return dataclasses.replace(at, t=t, count=count, saved=saved)
 
-    def whole(
+    def run_or_raise(
         self,
         x0: Any,
         masses: Any,
         key: Any,
-        merges: Any = None,
+        merges: Any,
         adjoint: diffrax.AbstractAdjoint | None = None,
         progress: bool = False,
     ) -> SolverState:
-        """The standing at the last of ts, in one piece; raises where it cannot be reached."""
+        """The state at the last of ts; the compiled code raises where it is not reached."""
         start = self.begin(x0, masses, None, key, merges)
-        overflow = "attnflow: the velocity at x0 is too large for this dtype."
-        at = self.advance(
-            eqx.tree_at(lambda a: a.y, start, eqx.error_if(start.y, start.failed, overflow)),
-            self.method.steps_limit(self.system, self.ts),
-            diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
-            diffrax.TqdmProgressMeter() if progress else diffrax.NoProgressMeter(),
-        )
+        y = eqx.error_if(start.y, start.failed, OVERFLOW)
+        meter = diffrax.TqdmProgressMeter() if progress else None
+        at = self.advance(eqx.tree_at(lambda a: a.y, start, y), adjoint=adjoint, progress=meter)
         # Not all of `at`: the key of a system that draws cannot pass through error_if.
-        stopped = "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
-        reached = eqx.error_if((at.y, at.kept), at.t < self.ts[-1], stopped)
-        return eqx.tree_at(lambda a: (a.y, a.kept), at, reached)
+        reached = eqx.error_if((at.y, at.saved), at.t < self.ts[-1], STOPPED)
+        return eqx.tree_at(lambda a: (a.y, a.saved), at, reached)
 
     def final(self, at: SolverState) -> Any:
         """The state that was reached."""
-        parts = self._pieces(at.masses, at.key, at.y)
+        parts = self._solver_parts(at.masses, at.key, at.y)
         return self._state(parts, at.t, at.y, at.basis)
 
-    def _pieces(self, masses: Any, key: Any, y: Any) -> Pieces:
+    def _solver_parts(self, masses: Any, key: Any, y: Any) -> SolverParts:
         drawn = self.system if key is None else self.system.with_key(key)
-        return self.method.pieces(drawn, masses, self.ts, y)
+        return self.method.solver_parts(drawn, masses, self.ts, y)
 
-    def _keep(self, parts: Pieces, t: Any, y: Any, basis: Array | None) -> Any:
+    def _value(self, parts: SolverParts, t: Any, y: Any, basis: Array | None) -> Any:
         state = self._state(parts, t, y, basis)
-        return state if self.save is None else self.save(t, parted(state)[0])
+        return state if self.save is None else self.save(t, split_encoded(state)[0])
 
-    def _state(self, parts: Pieces, t: Any, y: Any, basis: Array | None) -> Any:
+    def _state(self, parts: SolverParts, t: Any, y: Any, basis: Array | None) -> Any:
         x = _lifted(parts.decode(t, y), basis)
-        if not (self.system.encoded and self.method.encodes):
+        if not (self.system.encoded and self.method.uses_encoding):
             return x
-        return Both(x, _lifted(self.system.retract(y), basis))
+        return EncodedState(x, _lifted(self.system.retract(y), basis))
+
+
+class Solution(eqx.Module):
+    """What `solve` returns.
+
+    Attributes:
+        ts: the times.
+        xs: the states at these times, (T, n, d), or what `save` made of them.
+        final: the last state, (n, d).
+        steps: how many steps were taken.
+        rejected: how many steps were tried and rejected.
+        merges: the merge tree of `Coarsening`; None for other methods.
+    """
+
+    ts: Float[Array, " T"]
+    xs: Any
+    final: Any
+    steps: Int[Array, ""]
+    rejected: Int[Array, ""]
+    merges: Any
 
 
 def solve(
@@ -230,27 +263,46 @@ def solve(
     merges: Any = None,
     progress: bool = False,
     adjoint: diffrax.AbstractAdjoint | None = None,
-) -> tuple[Any, Any, SolverState]:
-    """What was kept at the times ts, the last state, and the standing, for one start.
+) -> Solution:
+    """Run a system from one start, under your own jit, grad and vmap.
 
-    Pure and traced: it lives under jit, grad and vmap. It chooses its method as `simulate` does,
-    and refuses what can be refused without looking at values: a method that does not fit the
-    system, a missing key. `simulate` is the friendly way in.
-    Reverse-mode derivatives by default; `adjoint=diffrax.ForwardMode()` for forward mode. A run
-    that cannot be completed raises when the compiled code runs. `merges` is the merge tree of the
-    run that is continued.
+    `simulate` is the friendly way in; `solve` is the pure function below it. It chooses its method
+    in the same way, and refuses what can be refused without looking at values: a method that does
+    not fit the system, a missing key. If a run does not reach the last time, the compiled code
+    raises.
+
+    Args:
+        system: what to run, for example `SA(beta=4.0)`.
+        x0: the tokens at ts[0], shape (n, d).
+        ts: increasing times, shape (T,), of which the first is the start.
+        method: as in `simulate`.
+        masses: the masses of the tokens, shape (n,); all 1 by default.
+        save: save `save(t, x)` at each time instead of the state.
+        key: an integer or a JAX key, for systems that draw random numbers as they run.
+        merges: the merge tree of an earlier run that is continued with `Coarsening`.
+        progress: show a bar.
+        adjoint: how derivatives are taken; reverse mode by default,
+            `diffrax.ForwardMode()` for forward mode.
 
     >>> import attnflow as af
     >>> x0 = af.initial.sphere(n=4, d=3, key=0)
-    >>> run = lambda beta: solve(af.SA(beta), x0, jnp.array([0.0, 1.0]))[1]
+    >>> run = lambda beta: solve(af.SA(beta), x0, jnp.array([0.0, 1.0])).final
     >>> jax.jit(run)(2.0).shape
     (4, 3)
     """
     inputs.check_system(system)
     method = inputs.check_method(method, system, x0, ts, masses)
     problem = Problem(system, method, ts, save)
-    at = problem.whole(x0, masses, inputs.check_key(system, key), merges, adjoint, progress)
-    return parted(at.kept)[0], parted(problem.final(at))[0], at
+    key = inputs.check_key(system, key)
+    at = problem.run_or_raise(x0, masses, key, merges, adjoint=adjoint, progress=progress)
+    return Solution(
+        ts=ts,
+        xs=split_encoded(at.saved)[0],
+        final=split_encoded(problem.final(at))[0],
+        steps=at.accepted,
+        rejected=at.rejected,
+        merges=method.merges(at.solver_state),
+    )
 
 
 def _lifted(x: Any, basis: Array | None) -> Any:

@@ -13,10 +13,10 @@ from attnflow.errors import InputError
 from attnflow.systems import System
 
 MAX_STEPS = 100_000
-MOST_STEPS = 10**9
+MAX_FIXED_STEPS = 10**9
 """No run has more steps of one size: at ten microseconds each they take hours."""
 
-FEWEST_UNITS = 128
+MIN_STEP_ULPS = 128
 """A step of one size is at least so many units of rounding of the time long: diffrax makes one of
 all steps that end within 100 of the last time."""
 
@@ -38,11 +38,11 @@ def require_possible(ts: Float[np.ndarray, " T"] | None, dt: Any, system: System
     """Refuse a step that is so small that no run comes to its end."""
     if ts is None or is_traced(dt):
         return
-    few = float(ts[-1]) - float(ts[0]) <= MOST_STEPS * float(dt)
-    if not few or steps_between(ts, dt, system) > MOST_STEPS:
+    few = float(ts[-1]) - float(ts[0]) <= MAX_FIXED_STEPS * float(dt)
+    if not few or steps_between(ts, dt, system) > MAX_FIXED_STEPS:
         raise InputError(
             f"dt = {float(dt):g} is too small: from t = {ts[0]:g} to {ts[-1]:g} it would take more "
-            f"than {MOST_STEPS:.0e} steps."
+            f"than {MAX_FIXED_STEPS:.0e} steps."
         )
 
 
@@ -50,7 +50,7 @@ def require_resolved(ts: Float[np.ndarray, " T"], dt: Any) -> None:
     """Refuse steps that times in the dtype of ts do not resolve."""
     if is_traced(dt):
         return
-    resolved = FEWEST_UNITS * float(np.spacing(np.abs(ts).max()))
+    resolved = MIN_STEP_ULPS * float(np.spacing(np.abs(ts).max()))
     if float(dt) < resolved:
         raise InputError(
             f"dt = {float(dt):g} is too small for times in {ts.dtype}, which resolve steps of "

@@ -75,10 +75,13 @@ def worst_token(y: Any) -> Array:
     return jnp.stack([jnp.max(row_lengths(leaf)) for leaf in jax.tree.leaves(y)]).max()
 
 
-class WrappedSolver(diffrax.AbstractAdaptiveSolver):
+class WrappedSolver(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolver):
     """A solver around another one, which it follows in all but its step."""
 
-    solver: eqx.AbstractVar[diffrax.AbstractSolver]
+    @property
+    def scan_kind(self) -> Any:
+        """The kind of loop over the stages, which diffrax chooses by the derivative it needs."""
+        return self.solver.scan_kind  # type: ignore[attr-defined]
 
     @property
     def term_structure(self) -> Any:
@@ -112,15 +115,9 @@ class Retracted(WrappedSolver):
     jump: the term reads the latest time that it may see as its `args`.
     """
 
-    solver: diffrax.AbstractSolver
+    solver: diffrax.AbstractSolver  # type: ignore[misc]
     system: System
     tolerance: Tolerance | None = None
-
-    def under(self, adjoint: diffrax.AbstractAdjoint) -> Retracted:
-        """This solver with the kind of loop over its stages that the derivative needs."""
-        if not (isinstance(adjoint, diffrax.ForwardMode) and hasattr(self.solver, "scan_kind")):
-            return self
-        return Retracted(type(self.solver)(scan_kind="lax"), self.system, self.tolerance)
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any
@@ -151,10 +148,6 @@ class LayerStep(diffrax.AbstractSolver):
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Callable[..., Any]] = diffrax.LocalLinearInterpolation
-
-    def under(self, adjoint: diffrax.AbstractAdjoint) -> LayerStep:
-        """Itself: a layer has no stages."""
-        return self
 
     def order(self, terms: Any) -> int:
         """1."""

@@ -19,26 +19,26 @@ from jaxtyping import Bool, Float, Int
 TIE = 1e-10
 """Scores within this part of their size tie."""
 
-SAME = 1e-8
+SAME_POINT = 1e-8
 """Tokens within this part of the cloud's size are one place, and whom of them one follows is no
 choice."""
 
 REGRET = 1e-7
 """How much faster, relatively, another score may grow before a choice is given up."""
 
-LEAST = 1e-8
+MIN_WEIGHT = 1e-8
 """A weight below this is no part of a support."""
 
 STABILITY = 10.0
 """How fast, in units of |V|, a tie that rounding has broken is mended while it lasts."""
 
-LARGEST = 16
+MAX_TIED = 16
 """More tied places than this have too many subsets to look at."""
 
-ROUNDS = 20
+MAX_ROUNDS = 20
 """So often tokens may change their minds before all combinations are looked at."""
 
-COMBINATIONS = 5000
+MAX_COMBINATIONS = 5000
 """As many combinations of supports are looked at."""
 
 Supports = list[tuple[int, ...]]
@@ -88,7 +88,7 @@ def same_place(z: Float[np.ndarray, "n d"]) -> Bool[np.ndarray, "n n"]:
     apart = np.zeros((len(z), len(z)))
     for along in z.T:  # one coordinate at a time: all of them would be n² d numbers
         np.maximum(apart, np.abs(along[:, None] - along), out=apart)
-    return apart <= SAME * np.abs(z - z.mean(axis=0)).max()
+    return apart <= SAME_POINT * np.abs(z - z.mean(axis=0)).max()
 
 
 def tied(field: Field, z: Float[np.ndarray, "n d"]) -> Supports:
@@ -151,17 +151,17 @@ def select(field: Field, z: Float[np.ndarray, "n d"], rule: str) -> Supports:
     """
     sets = tied(field, z)
     undecided = [i for i, C in enumerate(sets) if len(C) > 1]
-    if any(len(sets[i]) > LARGEST for i in undecided):
-        raise NoSelection(f"more than {LARGEST} tokens tie for one token")
+    if any(len(sets[i]) > MAX_TIED for i in undecided):
+        raise NoSelection(f"more than {MAX_TIED} tokens tie for one token")
     supports: Supports = [C[:1] for C in sets]
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         before = list(supports)
         for i in undecided:
             supports[i] = _response(field, z, sets[i], supports, i, rule) or sets[i]
         if supports == before and _all_viable(field, z, sets, supports):
             return supports
     subsets = [_ordered(C, z.shape[1] + 1, rule) for C in sets]
-    for combination in islice(product(*subsets), COMBINATIONS):
+    for combination in islice(product(*subsets), MAX_COMBINATIONS):
         if _all_viable(field, z, sets, list(combination)):
             return list(combination)
     raise NoSelection(f"the {len(undecided)} tokens whose scores tie find no choice that lasts")
@@ -200,7 +200,7 @@ def _viable(
     regret = REGRET * field.speed * field.sizes(z)[i]
     lasting = np.ptp(followed) <= regret
     unregretted = rates[list(C)].max() <= followed.max() + regret
-    return bool(W[i, list(support)].min() >= LEAST and lasting and unregretted)
+    return bool(W[i, list(support)].min() >= MIN_WEIGHT and lasting and unregretted)
 
 
 def _all_viable(

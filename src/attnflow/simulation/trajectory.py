@@ -84,9 +84,9 @@ class Trajectory(eqx.Module):
         if not is_states(self.xs, self.final, self.ts):
             raise InputError("save=fn kept something else than states, so there are no positions.")
         xs = jnp.asarray(self.xs)
-        if not isinstance(self.system, System):
+        if self.known_system is None:
             return xs
-        tokens = jax.vmap(self.system.positions)(xs.reshape(-1, *xs.shape[-2:]))
+        tokens = jax.vmap(self.known_system.positions)(xs.reshape(-1, *xs.shape[-2:]))
         return tokens.reshape(*xs.shape[:-2], *tokens.shape[-2:])
 
     def along(self, W: Any) -> Array:
@@ -115,10 +115,15 @@ class Trajectory(eqx.Module):
         return _functionals(self, self.running, W)
 
     @property
+    def known_system(self) -> Any:
+        """The system, or None for a loaded run, which knows its name alone."""
+        return self.system if isinstance(self.system, System) else None
+
+    @property
     def running(self) -> System:
         """The system, which a loaded run does not have."""
-        if isinstance(self.system, System):
-            return self.system
+        if self.known_system is not None:
+            return self.known_system
         raise InputError(f"system: a loaded run knows the name {self.system} only: use run.of(it).")
 
     def of(self, system: System) -> Trajectory:

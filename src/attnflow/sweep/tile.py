@@ -113,13 +113,9 @@ class Computer:
 
         ts = jnp.asarray(times, x0.dtype)
         problem = Problem(system, method, ts, save)
-        at = problem.advance(
-            problem.begin(x0, None, None, key_for("noise", key)),
-            method.steps_limit(system, ts),
-            diffrax.ForwardMode(),
-            diffrax.NoProgressMeter(),
-        )
-        return at.kept, at.t >= ts[-1]
+        start = problem.begin(x0, None, None, key_for("noise", key))
+        at = problem.advance(start, adjoint=diffrax.ForwardMode())
+        return at.saved, at.t >= ts[-1]
 
     def _draw(self, run: RunSpec, key: Array) -> tuple[System, Array]:
         """The system, in the precision of the run, and the start."""

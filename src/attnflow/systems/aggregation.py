@@ -29,7 +29,7 @@ class Aggregation(Pairwise):
     W = log|z| is the comparison of the slides, Patlak–Keller–Segel without diffusion. Tokens
     collide in finite time: `d/dt Σ|x_i − x̄|² = −(n−1)` until the first collision, then
     `−(M² − Σ m_i²)/M` with the masses M = Σ m_i of those that have met. Run it
-    with `Coarsening(eps)`, which lets tokens that have met go on as one.
+    with `Coarsening(tol)`, which lets tokens that have met go on as one.
 
     >>> print(Aggregation("log").velocity(0.0, jnp.array([[1.0], [-1.0]])))
     [[-0.25]

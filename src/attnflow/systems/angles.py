@@ -42,6 +42,7 @@ class Oscillators(AngleSystem):
     A subclass gives the pull p. A token's share is its part of the total mass, 1/n without masses.
     """
 
+    oscillates = True
     drawn: ClassVar = {"omega": Drawn(FREQUENCIES, "n")}
 
     K: Float[Array, ""]

@@ -28,6 +28,11 @@ class AngularAttention(AngleSystem, Pairwise):
         self.beta = as_beta(beta)
 
     @property
+    def inverse_temperature(self) -> Float[Array, ""]:
+        """β."""
+        return self.beta
+
+    @property
     @abc.abstractmethod
     def normalised(self) -> bool:
         """Whether c_i is one over the sum of the weights."""

@@ -13,14 +13,12 @@ from attnflow.attention import (
     Backend,
     Kind,
     Mask,
-    Spectral,
     Task,
     as_mask,
     attend,
     attention_weights,
 )
 from attnflow.attention.backends import as_backend, choose
-from attnflow.attention.masks import ExplicitMask
 from attnflow.checks import as_floats, as_number, is_traced
 from attnflow.errors import InputError
 from attnflow.systems.base import Cost, System
@@ -37,11 +35,11 @@ class AttentionSystem(System):
     The layer is the residual step with the full, unprojected update, then retraction: E3 on R^d,
     SAd on the sphere. Tokens that are integers become floats.
 
-    A subclass gives `space` and `kind`, and says with `attention_only` whether that equation is
-    all of it.
+    A subclass gives `space` and `kind`, says with `attention_only` whether that equation is all of
+    it, and with `negative_beta` whether β may be negative.
 
     Args:
-        beta: inverse temperature β, any finite number. 0 is uniform attention; a negative β lets
+        beta: inverse temperature β. 0 is uniform attention; with a negative β (`SA` and `USA`)
             tokens attend to those that are unlike them.
         Q: query matrix, k × d; a number c is c times the identity, which is the default. A leading
             axis is one of heads, whose sums add up; a function of t, `PerLayer`, `Redrawn` or
@@ -59,6 +57,7 @@ class AttentionSystem(System):
     mask: Mask | None
     backend: Backend | None
     negative: bool = eqx.field(static=True)
+    negative_beta: ClassVar[bool] = False
     drawn: ClassVar = {"Q": MATRIX, "K": MATRIX, "V": MATRIX}
 
     def __init__(
@@ -73,6 +72,11 @@ class AttentionSystem(System):
     ):
         self.beta = as_beta(beta)
         self.negative = not is_traced(self.beta) and bool(self.beta < 0)
+        if self.negative and not self.negative_beta:
+            raise InputError(
+                f"beta must not be negative for {type(self).__name__}, but it is {float(self.beta):g}: "
+                "Q=-1.0 turns scores round."
+            )
         self.heads = Heads(Q, K, V)
         if mask is not None and self.kind.mask_obstacle is not None:
             raise InputError(self.kind.mask_obstacle)
@@ -92,6 +96,16 @@ class AttentionSystem(System):
             return None
         c = self.heads.at(t, self.beta.dtype).V
         return AttentionField(self.beta, c, normalised=over == "row")
+
+    @property
+    def inverse_temperature(self) -> Float[Array, ""]:
+        """β."""
+        return self.beta
+
+    @property
+    def attention_system(self) -> AttentionSystem:
+        """Itself."""
+        return self
 
     @property
     def noise_obstacle(self) -> str | None:
@@ -186,14 +200,14 @@ class AttentionSystem(System):
         >>> bool(af.SA(beta=4.0).error_bound(x) < 1e-11)
         True
         """
-        x = as_floats(x)
-        backend = self._backend(x)
-        if not isinstance(backend, Spectral):
+        if not self._unit or self.mask is not None:
             return None
+        x = as_floats(x)
         beta = self.beta.astype(x.dtype)
         masses = None if masses is None else masses.astype(x.dtype)
         q, k, beta, kind = self.kind.as_rowwise(x, x, beta, masses, None)
-        return backend.error_bound(Task(q, k, x, beta, masses, None, kind, unit=self._unit))
+        task = Task(q, k, x, beta, masses, None, kind, unit=True)
+        return self._backend(x).error_bound(task)
 
     def with_exact_sums(self, n: int) -> AttentionSystem:
         """With sums whose error is relative to each term, and no expansion in harmonics."""
@@ -257,8 +271,8 @@ class AttentionSystem(System):
                 f"x0 has tokens of dimension d = {d}, but the weights of "
                 f"{type(self).__name__} expect d = {self.heads.dim}."
             )
-        if isinstance(self.mask, ExplicitMask) and len(self.mask.allowed) != n:
-            raise InputError(f"x0 has {n} tokens, but the mask is for {len(self.mask.allowed)}.")
+        if self.mask is not None and self.mask.tokens not in (None, n):
+            raise InputError(f"x0 has {n} tokens, but the mask is for {self.mask.tokens}.")
 
     def cost(self, n: int) -> Cost:
         """All pairs; in memory are as many as the backend holds for each head."""

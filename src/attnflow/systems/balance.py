@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import expm
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Real
 
-from attnflow.checks import is_traced
-from attnflow.weights import invariant_subspace
+from attnflow.checks import as_floats, is_traced
+from attnflow.weights import apply, invariant_subspace
 
 SLOW = 1e-3
 """Eigenvalues with a real part below this part of the spectral radius are left as they are: over
@@ -178,3 +178,40 @@ def power(R: Float[Array, "d d"], k: Any) -> Float[Array, "d d"]:
 
     k = jnp.asarray(k, dtype=jnp.int32)
     return jax.lax.fori_loop(0, 31, square, (jnp.eye(len(R), dtype=R.dtype), R))[0]
+
+
+def lengths_in_parts(c: Float[Array, "n d"], split: Split) -> Float[Array, "n d"]:
+    """The length of each row's part in the subspace of each column."""
+    return jnp.sqrt(jnp.square(c) @ split.together.astype(c.dtype))
+
+
+def real_parts(split: Split, V: Float[Array, "d d"], chosen: np.ndarray) -> list[float]:
+    """The real parts of V's eigenvalues, to three digits, where coordinates are chosen."""
+    W, part = np.asarray(split.matrix(V)), np.asarray(split.part)
+    rates = [
+        float(f"{value.real:.3g}")
+        for number in np.unique(part[chosen])
+        for value in np.linalg.eigvals(W[np.ix_(part == number, part == number)])
+    ]
+    return sorted(set(rates), reverse=True)
+
+
+def scalar_if_isotropic(V: Any) -> Any:
+    """The number c for a known matrix c·I, so that no product and no exponential is done."""
+    if V is None or is_traced(V) or np.ndim(V) != 2:
+        return V
+    M = np.asarray(V)
+    if (
+        M.shape[0] == M.shape[1]
+        and M.dtype.kind in "fiu"
+        and np.array_equal(M, M[0, 0] * np.eye(len(M)))
+    ):
+        return float(M[0, 0])
+    return V
+
+
+def exponential(t: Any, V: Float[Array, ...], x: Real[Array, "n d"]) -> Float[Array, "n d"]:
+    """`e^{tV} x`, row by row."""
+    x = as_floats(x)
+    V = V.astype(x.dtype)
+    return x * jnp.exp(t * V) if V.ndim == 0 else apply(expm(t * V), x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -50,6 +50,10 @@ class System(eqx.Module):
     """The arguments that a spec may draw at random, and from which families."""
     preset: ClassVar[Preset | None] = None
     """The run that the page shows for it; None where it shows none."""
+    pure_attention: ClassVar[Literal["tokens", "rescaled"] | None] = None
+    """"tokens" if it is [E](1), "rescaled" if its state is `z = e^{−tV} x` of that; else None."""
+    oscillates: ClassVar[bool] = False
+    """Whether its tokens are oscillators, whose order parameter says how far they agree."""
 
     space: eqx.AbstractVar[Space]
 
@@ -154,6 +158,20 @@ class System(eqx.Module):
     def circle_field(self, t: Any) -> Field | None:
         """The field X[μ] of tokens on the circle at time t; None, unless a system declares one."""
         return self.attention_field(t)
+
+    @property
+    def inverse_temperature(self) -> Float[Array, ""] | None:
+        """The β of its attention; None, unless a system declares one."""
+        return None
+
+    @property
+    def attention_system(self) -> Any:
+        """The system whose attention can be looked at, itself or one inside it; None: none."""
+        return None
+
+    def error_bound(self, x: Any, masses: Float[Array, " n"] | None = None) -> Array | None:
+        """A bound on the error of its sums; None where they are exact up to rounding."""
+        return None
 
     @property
     def intensity(self) -> Float[Array, ""] | None:

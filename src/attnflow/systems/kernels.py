@@ -13,8 +13,8 @@ from attnflow.checks import as_number, require_positive
 from attnflow.errors import InputError
 from attnflow.systems.base import Cost, System
 
-WHOLE, ROWS = 1024, 256
-"""Up to WHOLE tokens all pairs are in memory at once; of more, those of ROWS tokens with all."""
+MAX_UNBLOCKED, BLOCK_ROWS = 1024, 256
+"""Up to so many tokens all pairs are in memory at once; of more, those of a block of rows."""
 
 
 class Pairwise(System):
@@ -31,7 +31,7 @@ def rows(n: int) -> int:
     >>> rows(1000), rows(10**6)
     (1000, 256)
     """
-    return n if n <= WHOLE else ROWS
+    return n if n <= MAX_UNBLOCKED else BLOCK_ROWS
 
 
 def in_blocks(fn: Callable[[Array], Array], x: Float[Array, "n ..."]) -> Float[Array, "n ..."]:

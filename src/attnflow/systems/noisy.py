@@ -129,9 +129,14 @@ class Noisy(Diffusive):
         return self.sigma
 
     @property
-    def beta(self) -> Float[Array, ""]:
-        """The inverse temperature of the system inside, if it has one."""
-        return self.system.beta  # type: ignore[attr-defined]
+    def inverse_temperature(self) -> Float[Array, ""] | None:
+        """That of the system inside."""
+        return self.system.inverse_temperature
+
+    @property
+    def attention_system(self) -> Any:
+        """That of the system inside: noise has no attention."""
+        return self.system.attention_system
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
         """As the system inside."""

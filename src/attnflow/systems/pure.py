@@ -28,6 +28,7 @@ class PureAttention(AttentionSystem):
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V x_j, A = softmax(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[E](1)(2)"
     attention_only = True
+    pure_attention = "tokens"
     space = Euclidean()
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 3.0, side=2.0)

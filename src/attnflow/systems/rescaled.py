@@ -17,21 +17,30 @@ from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
-from attnflow.systems.balance import Split, balance, conjugate, frame, power
+from attnflow.systems.balance import (
+    Split,
+    balance,
+    conjugate,
+    exponential,
+    frame,
+    lengths_in_parts,
+    power,
+    real_parts,
+    scalar_if_isotropic,
+)
 from attnflow.systems.base import row_lengths
 from attnflow.systems.options import options_of
 from attnflow.systems.presets import Preset
 from attnflow.weights import AbstractHeads, Weight, apply
 
-SMALL = 1e-3
+SMALL_PART = 1e-3
 """A coordinate that is smaller than this part of the largest was small from the start."""
 
-
-SWITCH = 1e-4
+SWITCH_STEP = 1e-4
 """The step, in units of the fastest decay, below which a switch of the attention is crossed."""
 
-LATE, FEW = 1e-3, 256
-"""From scores that rounding may change by this, up to so many tokens are told apart by their
+SCORE_ERROR, MAX_CLOSE_TOKENS = 1e-3, 256
+"""Where rounding may change scores by this, up to so many tokens are told apart by their
 differences: n² d products."""
 
 
@@ -62,8 +71,8 @@ class RescaledAttention(AttentionSystem):
 
     equation: ClassVar[str] = "z_i' = Σ_j A_ij(e^{tV} z) V (z_j − z_i)"
     source: ClassVar[str] = "[E](4)"
-
     attention_only = False
+    pure_attention = "rescaled"
     space = Euclidean()
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 10.0, 3)
@@ -75,13 +84,11 @@ class RescaledAttention(AttentionSystem):
     def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, *, V: Weight = None, **options: Any):
         if callable(V):
             raise InputError("V must be constant in rescaled attention: z = e^{−tV} x needs one V.")
-        super().__init__(beta, V=_scalar_if_isotropic(V), **options)
+        super().__init__(beta, V=scalar_if_isotropic(V), **options)
         total = self.total
-        if total.ndim:
-            self.split = balance(total)
-            self.mu = self.split.mu
-        else:
-            self.split, self.mu = None, jnp.maximum(jax.lax.stop_gradient(total), 0)
+        self.split = balance(total) if total.ndim else None
+        constant = jnp.maximum(jax.lax.stop_gradient(total), 0)
+        self.mu = constant if self.split is None else self.split.mu
 
     @property
     def total(self) -> Float[Array, ...]:
@@ -93,7 +100,7 @@ class RescaledAttention(AttentionSystem):
 
     def to_x(self, t: Any, z: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`x = e^{tV} z`, the tokens of pure attention, which overflow where V grows for long."""
-        return _exponential(t, self.total, z)
+        return exponential(t, self.total, z)
 
     def to_x_inside(self, t: Any, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """x of the balanced coordinates y."""
@@ -104,7 +111,7 @@ class RescaledAttention(AttentionSystem):
 
     def to_z(self, t: Any, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`z = e^{−tV} x`."""
-        return _exponential(-t, self.total, x)
+        return exponential(-t, self.total, x)
 
     def velocity(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -115,11 +122,9 @@ class RescaledAttention(AttentionSystem):
         if self.heads.count is None:
             means = self._means(t, y, x, masses)
             return apply(self._now(x.dtype).V, means - x)
-        along = self.flow(t, y, masses) + self._growth(y)
+        along = self._rescaled(t, self.flow(t, y, masses) + self._growth(y))
         if self.split is not None:
-            along = apply(self.split.basis.astype(x.dtype), self._rescaled(t, along))
-        else:
-            along = self._rescaled(t, along)
+            along = apply(self.split.basis.astype(x.dtype), along)
         return along - apply(self.total.astype(x.dtype), x)
 
     @property
@@ -149,8 +154,8 @@ class RescaledAttention(AttentionSystem):
     def _drowned(self, y: Float[Array, "n d"], z: Float[Array, "n d"]) -> Bool[Array, "n d d"]:
         """Which coordinates (last axis) each entry of each token has lost, z subspace-wise."""
         split, eps = self.split.astype(y.dtype), jnp.finfo(y.dtype).eps  # type: ignore[union-attr]
-        sizes = _lengths(z, split).max(axis=0)
-        needed = eps**0.4 * jnp.maximum(sizes, SMALL * jnp.abs(y).max())
+        sizes = lengths_in_parts(z, split).max(axis=0)
+        needed = eps**0.4 * jnp.maximum(sizes, SMALL_PART * jnp.abs(y).max())
         error = eps * (jnp.abs(z) @ jnp.abs(split.basis).T)
         there = jnp.abs(split.basis) > eps**0.75
         return there & ~(error[..., None] <= needed)
@@ -161,13 +166,7 @@ class RescaledAttention(AttentionSystem):
         if split is None:
             return "z"
         gone = np.asarray(self._drowned(y, self._rescaled(t, y)).any(axis=(0, 1)))
-        W, part = np.asarray(split.matrix(self.total)), np.asarray(split.part)
-        rates = [
-            value.real
-            for number in np.unique(part[gone])
-            for value in np.linalg.eigvals(W[np.ix_(part == number, part == number)])
-        ]
-        words = ", ".join(sorted({f"{rate:.3g}" for rate in rates}, key=float, reverse=True))
+        words = ", ".join(f"{rate:.3g}" for rate in real_parts(split, self.total, gone))
         return f"the coordinates φ_k*(z) along eigenvalues of V with real part {words}"
 
     def sizes(self, t0: Any, t1: Any, y: Float[Array, "n d"]) -> tuple[Array, Any]:
@@ -179,8 +178,8 @@ class RescaledAttention(AttentionSystem):
         if self.split is None:
             return super().sizes(t0, t1, y)
         decay = self.split.decay.astype(y.dtype)
-        crossing = (t1 - t0) * jnp.max(decay) < SWITCH
-        each = jnp.where(crossing, row_lengths(y), _lengths(y, self.split))
+        crossing = (t1 - t0) * jnp.max(decay) < SWITCH_STEP
+        each = jnp.where(crossing, row_lengths(y), lengths_in_parts(y, self.split))
         unit = jnp.where(crossing, 1, jnp.exp(-jnp.maximum(t1, 0) * decay))
         return jax.lax.stop_gradient(each), unit
 
@@ -198,7 +197,7 @@ class RescaledAttention(AttentionSystem):
         split = self.split.astype(y.dtype)
         inside = W @ split.basis.astype(W.dtype)
         rounding = jnp.finfo(y.dtype).eps ** 0.6 * jnp.linalg.norm(W, axis=-1, keepdims=True)
-        counted = jnp.where(_lengths(jnp.abs(inside), split) > rounding, inside, 0)
+        counted = jnp.where(lengths_in_parts(jnp.abs(inside), split) > rounding, inside, 0)
         return z.astype(W.dtype) @ counted.T
 
     def flow(
@@ -210,10 +209,8 @@ class RescaledAttention(AttentionSystem):
         if self.split is None:
             if self.heads.count is None:
                 return apply(V, means) - self._growth(y)
-            pushed = jax.vmap(apply, in_axes=(0 if V is not None and V.ndim == 3 else None, 0))(
-                V, means
-            )
-            return pushed.sum(axis=0) - self._growth(y)
+            each = jax.vmap(apply, in_axes=(0 if V is not None and V.ndim == 3 else None, 0))
+            return each(V, means).sum(axis=0) - self._growth(y)
         split = self.split.astype(y.dtype)
         if self.heads.count is None:
             W = conjugate(t, split.matrix(V), split.C, split.resting)
@@ -366,11 +363,11 @@ class RescaledAttention(AttentionSystem):
                 t, y, bounded, lambda q, k: close_weights(q, k, masses, self.mask) @ values
             )
 
-        sharp = log_scale > np.log(LATE / np.finfo(y.dtype).eps)
+        sharp = log_scale > np.log(SCORE_ERROR / np.finfo(y.dtype).eps)
         return jax.lax.cond(sharp, close, usual)
 
     def _few(self, y: Float[Array, "n d"]) -> bool:
-        return self.split is not None and len(y) <= FEW
+        return self.split is not None and len(y) <= MAX_CLOSE_TOKENS
 
     def _each_scored(
         self, t: Any, y: Float[Array, "n d"], bounded: Float[Array, "d d"], fn: Any
@@ -401,29 +398,3 @@ class RescaledAttention(AttentionSystem):
                 backend=backend,
             )
         )
-
-
-def _lengths(c: Float[Array, "n d"], split: Split) -> Float[Array, "n d"]:
-    """The length of each row's part in the subspace of each column."""
-    return jnp.sqrt(jnp.square(c) @ split.together.astype(c.dtype))
-
-
-def _scalar_if_isotropic(V: Weight) -> Weight:
-    """The number c for a known matrix c·I, so that no product and no exponential is done."""
-    if V is None or is_traced(V) or np.ndim(V) != 2:  # type: ignore[arg-type]
-        return V
-    M = np.asarray(V)
-    if (
-        M.shape[0] == M.shape[1]
-        and M.dtype.kind in "fiu"
-        and np.array_equal(M, M[0, 0] * np.eye(len(M)))
-    ):
-        return float(M[0, 0])
-    return V
-
-
-def _exponential(t: Any, V: Float[Array, ...], x: Real[Array, "n d"]) -> Float[Array, "n d"]:
-    """`e^{tV} x`, row by row."""
-    x = as_floats(x)
-    V = V.astype(x.dtype)
-    return x * jnp.exp(t * V) if V.ndim == 0 else apply(expm(t * V), x)

@@ -29,6 +29,7 @@ class SA(AttentionSystem):
     equation: ClassVar[str] = "x_i' = P⊥(Σ_j A_ij V x_j), A = softmax(β <Q x_i, K x_j>)"
     source: ClassVar[str] = "[P](2.3)(2.4)(SA)"
     attention_only = True
+    negative_beta = True
     space = Sphere()
     kind = Softmax()
     preset = Preset("beta", 4.0, "sphere", 12.0, 3)

@@ -26,6 +26,7 @@ class USA(AttentionSystem):
     equation: ClassVar[str] = "x_i' = P⊥((1/n) Σ_j e^{β <Q x_i, K x_j>} V x_j)"
     source: ClassVar[str] = "[P](USA)"
     attention_only = True
+    negative_beta = True
     space = Sphere()
     kind = Unnormalised()
     preset = Preset("beta", 2.0, "sphere", 6.0, 3)

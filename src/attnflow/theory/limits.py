@@ -17,7 +17,6 @@ from jaxtyping import Float
 from attnflow.errors import InputError
 from attnflow.observe import clusters, hull
 from attnflow.simulation import Adaptive, Trajectory
-from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.weights import invariant_subspace
 
 Kind = Literal["polytope", "hyperplanes", "polytope x subspace", "origin", "unsettled"]
@@ -144,11 +143,11 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
     >>> measured_geometry(run).kind
     'polytope'
     """
-    system = trajectory.system
-    if not isinstance(system, (PureAttention, RescaledAttention)) or trajectory.final.ndim != 2:
+    system = trajectory.known_system
+    if system is None or system.pure_attention is None or trajectory.final.ndim != 2:
         raise InputError(
             "trajectory must be a single run of RescaledAttention or PureAttention: the rows of "
-            f"Table 1 are about attention on R^d, not about {system}."
+            f"Table 1 are about attention on R^d, not about {trajectory.system}."
         )
     V = _value(system)
     d = trajectory.final.shape[-1]
@@ -158,7 +157,7 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
     growth, radius = _growth(V)
     if growth <= 0:
         return _towards_origin(trajectory, d, tol)
-    if isinstance(system, PureAttention):
+    if system.pure_attention == "tokens":
         raise InputError(
             "V has an eigenvalue with positive real part: tokens of PureAttention run away, so "
             "look at the limit through RescaledAttention."
@@ -173,7 +172,7 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
     return MeasuredGeometry(kind, residual, m, points, float(tol))
 
 
-def _value(system: PureAttention | RescaledAttention) -> Any:
+def _value(system: Any) -> Any:
     if system.heads.count is not None or callable(system.heads.V):
         raise InputError("trajectory must be of one head with a constant V.")
     return system.heads.V
@@ -186,9 +185,9 @@ def _growth(V: Any) -> tuple[float, float]:
 
 
 def _towards_origin(trajectory: Trajectory, d: int, tol: float | int) -> MeasuredGeometry:
-    system, ts = trajectory.system, np.asarray(trajectory.ts)
+    system, ts = trajectory.known_system, np.asarray(trajectory.ts)
     first, last = trajectory.xs[0], trajectory.xs[-1]
-    if isinstance(system, RescaledAttention):
+    if system.pure_attention == "rescaled":
         first = system.to_x(ts[0], first)
         inner = trajectory.inner
         last = system.to_x(ts[-1], last) if inner is None else system.to_x_inside(ts[-1], inner[-1])

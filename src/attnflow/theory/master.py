@@ -13,8 +13,7 @@ from attnflow.checks import require_memory, require_positive
 from attnflow.errors import InputError
 from attnflow.simulation import Adaptive, Method, simulate
 from attnflow.simulation import inputs as simulate_inputs
-from attnflow.spaces import Euclidean
-from attnflow.systems import PureAttention
+from attnflow.systems import PureAttention, System
 
 CONDITION = 1e3
 """Eigenvectors lose as many digits as their condition number has: above this one (three digits)
@@ -166,13 +165,13 @@ class MasterEquation:
 
 
 def _check(system: Any) -> None:
-    if not isinstance(system, PureAttention) or not isinstance(system.space, Euclidean):
+    if not isinstance(system, System) or system.pure_attention != "tokens":
         raise InputError(
             f"system must be a PureAttention, whose equation is linear once attention is frozen, "
             f"not {system!r}: on the sphere the projection is not linear."
         )
     for name in "QKV":
-        if callable(getattr(system.heads, name)):
+        if callable(getattr(system.heads, name)):  # type: ignore[attr-defined]
             raise InputError(f"{name} must not depend on time in a master equation.")
 
 

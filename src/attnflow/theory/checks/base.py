@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from attnflow.errors import IncompleteRun
 from attnflow.randomness import as_key
-from attnflow.simulation import Adaptive, Layers, Trajectory, simulate
+from attnflow.simulation import Adaptive, Trajectory, simulate
 from attnflow.theory.checks.equations import is_written, off_the_equation
 
 Verdict = Literal["holds", "fails", "unresolved"]
@@ -187,7 +187,8 @@ def run(trial: Trial, look: Callable[[Trajectory], np.ndarray] = states_of) -> R
 
 def _layer(trial: Trial) -> float | None:
     """The step of a discrete Transformer; None for a flow."""
-    return float(trial.method.dt) if isinstance(trial.method, Layers) else None
+    step = None if trial.method is None else trial.method.layer_step
+    return None if step is None else float(step)
 
 
 def _until(trial: Trial) -> float:
