@@ -23,10 +23,14 @@ LONGER = 1.6
 
 @dataclass(frozen=True)
 class Finding:
-    """What one candidate showed: `seen` in a word for the tally, and in a sentence.
+    """What one candidate showed.
 
-    A hit contradicts the question's statement. `trial` is what reproduces it, if that is not what
-    was drawn (a critical point that was solved for).
+    Attributes:
+        seen: what it was, in a word for the tally.
+        hit: whether it contradicts the question's statement.
+        sentence: what it showed, in a sentence.
+        trial: what reproduces it, if that is not what was drawn (a critical point that was solved
+            for).
     """
 
     seen: str
