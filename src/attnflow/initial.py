@@ -59,7 +59,7 @@ def gaussian(
         d: their dimension.
         scale: the standard deviation of an entry.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
     """
     shape = _shape(n, d, batch, dtype)
@@ -85,7 +85,7 @@ def sphere(
         n: the number of tokens.
         d: their dimension.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
         reduced: whether to draw coordinates in a basis of the span, shape (n, min(n, d)).
 
@@ -129,7 +129,7 @@ def hemisphere(
         n: the number of tokens.
         d: their dimension.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
 
     >>> bool((hemisphere(n=9, d=3, key=0)[:, -1] > 0).all())
@@ -154,7 +154,7 @@ def orthogonal(
         n: the number of tokens, at most d.
         d: their dimension.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
 
     >>> x = orthogonal(n=3, d=5, key=0)
@@ -200,7 +200,7 @@ def angles(
         n: the number of tokens.
         arc: the length of the arc.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
 
     >>> bool((jnp.abs(angles(n=9, arc=2.0, key=0)) <= 1).all())
@@ -227,7 +227,7 @@ def cube(
         d: their dimension.
         side: the length of an edge.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
     """
     shape = _shape(n, d, batch, dtype)
@@ -254,7 +254,7 @@ def clustered(
         spread: the standard deviation of what is added to each entry of a centre, before it is
             normalised.
         key: an integer or a JAX key.
-        batch: a number or a shape: so many independent draws, as leading axes.
+        batch: how many independent draws, a number or a shape, which comes first.
         dtype: float64 by default, or another float dtype.
 
     >>> clustered(n=6, d=2, clusters=2, spread=0.0, key=0).shape

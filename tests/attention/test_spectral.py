@@ -229,6 +229,13 @@ def test_options_are_checked(options):
         Spectral(**options)
 
 
+def test_the_old_name_of_tol_is_refused():
+    with pytest.raises(TypeError, match=r"Spectral.* is called 'tol' now"):
+        Spectral(tolerance=1e-9)
+    with pytest.raises(AttributeError, match="tolerance is called tol now"):
+        Spectral().tolerance
+
+
 def test_reaches_grow():
     assert harmonics.reach(24, 3, 1e-16) > 4
     assert harmonics.reach(32, 2, 1e-16) > 9

@@ -140,7 +140,13 @@ def _paranormal(lead: Leading, tol: float) -> list[Hypothesis]:
 
 
 def good_triple(lead: Leading, form: Form, tol: float) -> list[Hypothesis]:
-    """The hypotheses of T4.1; none but the first where that one fails, as φ₁ is not defined."""
+    """The hypotheses of T4.1; only the first where that one fails, as φ₁ is then not defined.
+
+    Args:
+        lead: the leading eigenvalue of V.
+        form: QᵀK.
+        tol: how close matrices count as indistinguishable, relative to their norms.
+    """
     positive = lead.positive(tol)
     if not positive.holds:
         return [positive]

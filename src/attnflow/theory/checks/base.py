@@ -253,7 +253,16 @@ class Check(abc.ABC):
     `trials` draws starts and weights that meet the hypothesis, `judge` runs one trial and measures
     the conclusion. What is simulated is also compared with SciPy's solution of the equation as it
     is written in the papers, so that a wrong flow that meets the conclusion too is not taken for
-    the right one. A conjecture is no proven statement: it may be contradicted.
+    the right one.
+
+    Attributes:
+        id: what `check` is called with.
+        source: where it is stated.
+        hypothesis: what is assumed.
+        conclusion: what is measured.
+        settings: horizon and tolerance, as the report states them.
+        proven: False for a conjecture, which may be contradicted.
+        aliases: other names of it.
     """
 
     id: ClassVar[str]
@@ -261,7 +270,6 @@ class Check(abc.ABC):
     hypothesis: ClassVar[str]
     conclusion: ClassVar[str]
     settings: ClassVar[str]
-    """Horizon and tolerance, as the report states them."""
     proven: ClassVar[bool] = True
     aliases: ClassVar[tuple[str, ...]] = ()
 

@@ -55,7 +55,7 @@ def search(
     record: Record | None = None,
     on_candidate: OnCandidate = lambda record, finding, trial: None,
 ) -> Record:
-    """Draw candidates and look whether one contradicts a conjecture, for so many runs or seconds.
+    """Draw candidates and look whether one contradicts a conjecture.
 
     A hit has been seen twice, the second time at a tighter tolerance.
 

@@ -44,13 +44,20 @@ ATTEMPTS = 1000
 
 
 class Question(abc.ABC):
-    """A conjecture or an open problem, as a statement that a candidate can contradict."""
+    """A conjecture or an open problem, as a statement that a candidate can contradict.
+
+    Attributes:
+        id: what `search` is called with.
+        source: where it is stated.
+        statement: the statement.
+        looks_for: what counts as a hit.
+        aliases: other names of it.
+    """
 
     id: ClassVar[str]
     source: ClassVar[str]
     statement: ClassVar[str]
     looks_for: ClassVar[str]
-    """What counts as a hit."""
     aliases: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
