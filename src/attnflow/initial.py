@@ -52,7 +52,16 @@ def gaussian(
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
-    """Independent N(0, scale²) entries."""
+    """Independent N(0, scale²) entries.
+
+    Args:
+        n: the number of tokens.
+        d: their dimension.
+        scale: the standard deviation of an entry.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
+    """
     shape = _shape(n, d, batch, dtype)
     return scale * jax.random.normal(as_key(key), shape, dtype)
 
@@ -69,9 +78,16 @@ def sphere(
 ) -> Float[Array, "*batch n r"]:
     """Independent uniform tokens on the unit sphere S^{d−1}.
 
-    `reduced` draws their coordinates in a basis of their span, which are min(n, d) numbers for
-    each token: inner products are distributed as those of tokens in R^d, and a flow that depends
-    on nothing else (V = cI, no matrices) runs in R^min(n, d) at any d, a million too.
+    With `reduced`, inner products are distributed as those of tokens in R^d, and a flow that
+    depends on nothing else (V = cI, no matrices) runs in R^min(n, d) for any d, even a million.
+
+    Args:
+        n: the number of tokens.
+        d: their dimension.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
+        reduced: whether to draw coordinates in a basis of the span, shape (n, min(n, d)).
 
     >>> x = sphere(n=64, d=3, key=0)
     >>> bool(jnp.allclose(jnp.linalg.norm(x, axis=-1), 1))
@@ -109,6 +125,13 @@ def hemisphere(
 ) -> Float[Array, "*batch n d"]:
     """Uniform tokens on the open half of the sphere where the last coordinate is positive (L6.4).
 
+    Args:
+        n: the number of tokens.
+        d: their dimension.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
+
     >>> bool((hemisphere(n=9, d=3, key=0)[:, -1] > 0).all())
     True
     """
@@ -126,6 +149,13 @@ def orthogonal(
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
     """A random orthonormal set of n ≤ d tokens, the start of T6.8.
+
+    Args:
+        n: the number of tokens, at most d.
+        d: their dimension.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
 
     >>> x = orthogonal(n=3, d=5, key=0)
     >>> bool(jnp.allclose(x @ x.T, jnp.eye(3)))
@@ -166,6 +196,13 @@ def angles(
 
     They lie between −arc/2 and arc/2, so that `arc` below π is an open half circle.
 
+    Args:
+        n: the number of tokens.
+        arc: the length of the arc.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
+
     >>> bool((jnp.abs(angles(n=9, arc=2.0, key=0)) <= 1).all())
     True
     """
@@ -183,7 +220,16 @@ def cube(
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
-    """Independent uniform tokens in the cube [−side/2, side/2]^d; [E] uses [−5, 5]^d."""
+    """Independent uniform tokens in the cube [−side/2, side/2]^d; [E] uses [−5, 5]^d.
+
+    Args:
+        n: the number of tokens.
+        d: their dimension.
+        side: the length of an edge.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
+    """
     shape = _shape(n, d, batch, dtype)
     return jax.random.uniform(as_key(key), shape, dtype, minval=-side / 2, maxval=side / 2)
 
@@ -201,6 +247,16 @@ def clustered(
 ) -> Float[Array, "*batch n d"]:
     """Tokens on the sphere around `clusters` uniform centres, token i near centre i mod clusters.
 
+    Args:
+        n: the number of tokens.
+        d: their dimension.
+        clusters: the number of centres.
+        spread: the standard deviation of what is added to each entry of a centre, before it is
+            normalised.
+        key: an integer or a JAX key.
+        batch: how many independent draws, a number or a shape, which comes first.
+        dtype: float64 by default, or another float dtype.
+
     >>> clustered(n=6, d=2, clusters=2, spread=0.0, key=0).shape
     (6, 2)
     """
@@ -214,6 +270,12 @@ def sinusoidal(n: int, d: int, *, M: float | int = 1e4, dtype: Any = float) -> F
     """Sinusoidal positional encodings ([P] Remark 3.2), to be added to tokens.
 
         p_{k,2i} = sin(k M^{−2i/d}),   p_{k,2i+1} = cos(k M^{−2i/d})
+
+    Args:
+        n: the number of positions.
+        d: the dimension of an encoding.
+        M: the base of the wave lengths.
+        dtype: float64 by default, or another float dtype.
 
     >>> print(sinusoidal(2, 2).round(3))
     [[0.    1.   ]

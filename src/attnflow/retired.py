@@ -50,3 +50,23 @@ def renamed_names(module: str, names: Mapping[str, str]) -> Callable[[str], Any]
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return missing
+
+
+class RenamedAttribute:
+    """An attribute that was renamed: `old = RenamedAttribute("new")` in the body of a class.
+
+    >>> class Result:
+    ...     tolerance = RenamedAttribute("tol")
+    >>> Result().tolerance
+    Traceback (most recent call last):
+    AttributeError: Result.tolerance is called tol now.
+    """
+
+    def __init__(self, new: str):
+        self.new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.old = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise AttributeError(f"{owner.__name__}.{self.old} is called {self.new} now.")

@@ -47,7 +47,7 @@ def unit_rows(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
 
 
 class Space(eqx.Module):
-    """A subset of R^d that tokens do not leave; what others may rely on it declares."""
+    """A subset of R^d that tokens do not leave. It declares what other code may rely on."""
 
     @property
     @abc.abstractmethod
@@ -92,9 +92,14 @@ class Space(eqx.Module):
     def brownian(
         self, x: Float[Array, "*n d"], w: Float[Array, "*n d"], variance: Any
     ) -> Float[Array, "*n d"]:
-        """A step of Brownian motion in this space: w is that of R^d, with this variance.
+        """A step of Brownian motion in this space.
 
-        The error in law is of the order of variance² here.
+        The error in law is of the order of variance²; a subclass may do better.
+
+        Args:
+            x: points of the space, shape (n, d).
+            w: the step of Brownian motion in R^d, shape (n, d).
+            variance: the variance of each entry of w.
         """
         return self.retract(x + self.project(x, w))
 
@@ -113,19 +118,15 @@ class Flat(Space):
         """None."""
 
     def brownian_rate(self, d: int) -> float:
-        """0."""
         return 0.0
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """The vector v itself."""
         return v
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """The point y itself."""
         return y
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
-        """|x − y|."""
         return jnp.linalg.norm(x - y, axis=-1)
 
 
@@ -272,15 +273,12 @@ class Circle(Flat):
         """None."""
 
     def brownian_rate(self, d: int) -> float:
-        """0."""
         return 0.0
 
     def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """The vector v itself."""
         return v
 
     def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        """The point y itself."""
         return y
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:

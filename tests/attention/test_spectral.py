@@ -60,7 +60,7 @@ def largest_error(got, want):
 
 @jax.jit
 def means_and_bound(task):
-    backend = Spectral(degree=128, tolerance=EVERY)
+    backend = Spectral(degree=128, tol=EVERY)
     return backend.means(task), backend.error_bound(task)
 
 
@@ -98,7 +98,7 @@ def test_a_light_token_that_drowns_in_rounding_is_left_to_blocks():
 @every_sphere
 def test_the_bound_sees_that_degrees_are_missing(d):
     x = configuration("random", d)
-    few = Spectral(degree=16, tolerance=EVERY)
+    few = Spectral(degree=16, tol=EVERY)
     hot, cold = (few.error_bound(task(x, x, beta, Softmax())) for beta in (0.1, 30.0))
     assert hot < 1e-12 < 1e-3 < cold
     got = few.means(task(x, x, 30.0, Softmax()))
@@ -168,7 +168,7 @@ def test_single_precision(d):
 
 def temporaries(n, d):
     def means(x):
-        return attend(x, x, x, beta=4.0, unit=True, backend=Spectral(degree=24, tolerance=EVERY))
+        return attend(x, x, x, beta=4.0, unit=True, backend=Spectral(degree=24, tol=EVERY))
 
     compiled = jax.jit(means).lower(jax.ShapeDtypeStruct((n, d), float)).compile()
     return compiled.memory_analysis().temp_size_in_bytes
@@ -223,10 +223,17 @@ def test_a_mask_is_refused():
         attend(x, x, x, unit=True, mask=as_mask("causal"), backend=Spectral())
 
 
-@pytest.mark.parametrize("options", [{"degree": 3}, {"tolerance": 0.0}])
+@pytest.mark.parametrize("options", [{"degree": 3}, {"tol": 0.0}])
 def test_options_are_checked(options):
     with pytest.raises(InputError, match=next(iter(options))):
         Spectral(**options)
+
+
+def test_the_old_name_of_tol_is_refused():
+    with pytest.raises(TypeError, match=r"Spectral.* is called 'tol' now"):
+        Spectral(tolerance=1e-9)
+    with pytest.raises(AttributeError, match="tolerance is called tol now"):
+        Spectral().tolerance
 
 
 def test_reaches_grow():

@@ -390,7 +390,9 @@ def test_the_functional_and_the_projection_measure_the_limit():
     want = in_basis(S, np.diag([1.0, 1, 0, 0, 0]))
     np.testing.assert_allclose(found.projection, want, atol=1e-11)
     assert found.quantities["multiplicity"] == 2
-    assert found.tolerance == 1e-9
+    assert found.tol == 1e-9
+    with pytest.raises(AttributeError, match=r"LimitGeometry\.tolerance is called tol now"):
+        found.tolerance
     assert limit_geometry(V=np.diag([2.0, 2.0])).leading == pytest.approx(2.0)
     assert len(want) == d
 

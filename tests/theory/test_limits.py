@@ -110,7 +110,7 @@ def test_leading_coordinates_are_those_along_the_rest() -> None:
 def test_eigenvalues_closer_than_the_resolution_are_one() -> None:
     V = np.diag([1.0, 1 - 1e-6])
     assert leading_coordinates(V, 2).shape == (1, 2)
-    assert leading_coordinates(V, 2, resolution=1e-3).shape == (2, 2)
+    assert leading_coordinates(V, 2, tol=1e-3).shape == (2, 2)
 
 
 def test_distance_to_the_boundary_of_a_square() -> None:

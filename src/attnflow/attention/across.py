@@ -20,7 +20,13 @@ def sums_across(
 
     These are its own and those of all tokens that are equal to it. They would vanish only in the
     projection and up to rounding, at 1e-16, while the forces of a metastable state are smaller than
-    that. `prints` are the `fingerprints` of the tokens.
+    that.
+
+    Args:
+        numerator: the weights w_ij of these rows, shape (q, n).
+        x: tokens, shape (n, d).
+        prints: the `fingerprints` of the tokens, shape (n, 2).
+        rows: the numbers i of the rows, shape (q,).
 
     >>> x = jnp.array([[0.6, 0.8], [0.6, 0.8], [0.8, 0.6]])
     >>> print(sums_across(jnp.ones((3, 3)), x, fingerprints(x), jnp.arange(3)))

@@ -26,10 +26,19 @@ def attend(
 ) -> Float[Array, "n d"]:
     """The means `Σ_j A_ij v_j` of one head, with A from the scores `β <q_i, k_j>`.
 
-    `kind` says how scores become weights (default `Softmax()`), `masses` are the m_j of tokens
-    that stand for several, `backend` overrides the choice by size. Two facts make it faster or
-    more accurate where they hold: `unit` says that q and k are unit vectors, `tangential` that
-    v are tokens and only the part of the mean i across v_i is wanted.
+    `unit` and `tangential` make it faster or more accurate where they hold.
+
+    Args:
+        q: queries, shape (n, k).
+        k: keys, shape (n, k).
+        v: values, shape (n, d).
+        beta: inverse temperature β.
+        kind: how scores become weights; by default `Softmax()`.
+        mask: who may attend to whom; by default everybody.
+        masses: the m_j, shape (n,), of tokens that stand for several; by default 1 each.
+        backend: how the sums are computed; by default what is fastest for n.
+        unit: whether q and k are unit vectors.
+        tangential: whether v are tokens and only the part of the mean i across v_i is wanted.
 
     >>> x = jnp.eye(2)
     >>> print(attend(x, x, x, beta=0.0))
@@ -56,7 +65,15 @@ def attention_weights(
     mask: Mask | None = None,
     masses: Float[Array, " n"] | None = None,
 ) -> Float[Array, "n n"]:
-    """The matrix A itself, for whoever wants to look at it: n² numbers.
+    """The matrix A itself, n² numbers.
+
+    Args:
+        q: queries, shape (n, k).
+        k: keys, shape (n, k).
+        beta: inverse temperature β.
+        kind: how scores become weights; by default `Softmax()`.
+        mask: who may attend to whom; by default everybody.
+        masses: the m_j, shape (n,), of tokens that stand for several; by default 1 each.
 
     >>> x = jnp.eye(2)
     >>> print(attention_weights(x, x, beta=0.0))

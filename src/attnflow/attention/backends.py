@@ -34,8 +34,11 @@ def choose(
 ) -> Backend:
     """The backend for n tokens: dense while all scores are few, above it spectral or blocked.
 
-    `sphere` is d where queries and keys are unit vectors of R^d without a mask. `exact` asks for
-    forces on a sphere that are exact however small.
+    Args:
+        n: the number of tokens.
+        heads: the number of heads, if there are several.
+        sphere: d where queries and keys are unit vectors of R^d and there is no mask, else None.
+        exact: whether forces on a sphere must be exact however small.
     """
     if (heads or 1) * n * n <= DENSE_LIMIT:
         return Dense()

@@ -22,10 +22,13 @@ WIDE = 16
 class Blocked(Backend):
     """A block of queries at a time: memory O(n · block) and at most O(n), also for gradients.
 
-    Where v has few columns, the row sums come from a column of ones in the same product. With
-    `exact`, terms along each token are left out of tangential sums, as `Dense` does it
-    (`sums_across`): forces are then exact however small, at half the speed for small d. Otherwise
-    rounding leaves 1e-16 of the largest weight.
+    Where v has few columns, the row sums come from a column of ones in the same product.
+
+    Args:
+        block: the number of queries in a block.
+        exact: whether terms along each token are left out of tangential sums, as `Dense` does it
+            (`sums_across`). Forces are then exact however small, at half the speed for small d;
+            otherwise rounding leaves 1e-16 of the largest weight.
     """
 
     block: int = eqx.field(static=True, default=256)
@@ -68,7 +71,6 @@ class Blocked(Backend):
         """None."""
 
     def scores_held(self, n: int) -> int:
-        """n times the block."""
         return n * self.rows(n)
 
     def rows(self, n: int) -> int:

@@ -19,6 +19,12 @@ def close_weights(
     Scores are huge there, and their rounding would decide. Each row is shifted by its largest
     score before the product, not after it: `<q_i, k_j − k_m>`.
 
+    Args:
+        q: queries, shape (n, d), times β.
+        k: keys, shape (n, d).
+        masses: masses of the tokens, shape (n,); by default 1 each.
+        mask: who may attend to whom; by default everybody.
+
     >>> q = 1e17 * jnp.ones((2, 1))
     >>> print(close_weights(q, jnp.array([[1.0], [1.0 - 2e-16]])).round(6)[0])
     [1. 0.]

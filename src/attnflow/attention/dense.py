@@ -30,7 +30,6 @@ class Dense(Backend):
     """
 
     def means(self, task: Task) -> Float[Array, "n d"]:
-        """One product for the scores, one for the means."""
         n, d = task.v.shape
         small = task.unit and task.tangential and task.mask is None and n <= SMALL and d == 2
         return _small(task) if small else _means(task)
@@ -39,7 +38,6 @@ class Dense(Backend):
         """None."""
 
     def scores_held(self, n: int) -> int:
-        """n²."""
         return n * n
 
 

@@ -28,10 +28,15 @@ SEGMENTS = 3
 def coefficients(
     beta: Float[Array, ""], degree: int, d: int
 ) -> tuple[Float[Array, " l"], Float[Array, ""]]:
-    """The a_l for l < degree on the sphere of R^d (d = 2 or 3), and how much the rest adds up to.
+    """The a_l for l < degree on the sphere of R^d, and how much the rest adds up to.
 
     Ratios of Bessel functions come from their continued fraction, taken from the far end, which is
     stable for all β ≥ 0; that the kernel is 1 at x = y sets the scale.
+
+    Args:
+        beta: inverse temperature β ≥ 0.
+        degree: the number of degrees.
+        d: the dimension, 2 or 3.
 
     >>> a, rest = coefficients(jnp.array(0.0), 4, 2)
     >>> print(a, rest)
@@ -88,6 +93,11 @@ def gegenbauer(u: Any, d: int) -> Iterator[Any]:
 @functools.cache
 def reach(degree: int, d: int, precision: float) -> float:
     """The largest β for which degrees from `degree` on add up to less than `precision`.
+
+    Args:
+        degree: the first degree that is left out.
+        d: the dimension, 2 or 3.
+        precision: what the degrees left out may add up to.
 
     >>> round(reach(32, 2, 1e-16), 1)
     10.7

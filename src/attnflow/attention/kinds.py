@@ -43,7 +43,15 @@ class Kind(eqx.Module):
         masses: Float[Array, " n"] | None,
         mask: Mask | None,
     ) -> tuple[Float[Array, "n l"], Float[Array, "n l"], Float[Array, ""], Rowwise]:
-        """Queries, keys, β and a row-wise kind that have these weights: what backends work on."""
+        """Queries, keys, β and a row-wise kind that have these weights: what backends work on.
+
+        Args:
+            q: queries, shape (n, k).
+            k: keys, shape (n, k).
+            beta: inverse temperature β.
+            masses: masses of the tokens, shape (n,), or None for 1 each.
+            mask: who may attend to whom, or None for everybody.
+        """
 
 
 class Rowwise(Kind):
@@ -65,7 +73,6 @@ class Rowwise(Kind):
         masses: Float[Array, " n"] | None,
         mask: Mask | None,
     ) -> tuple[Float[Array, "n k"], Float[Array, "n k"], Float[Array, ""], Rowwise]:
-        """All as it is."""
         return q, k, beta, self
 
     @abc.abstractmethod
@@ -75,9 +82,13 @@ class Rowwise(Kind):
         masses: Float[Array, " n"] | None,
         largest: Float[Array, "*n"] | None = None,
     ) -> Float[Array, "q n"]:
-        """The weights before division; a masked score is −∞.
+        """The weights before division.
 
-        `largest` is a bound of all scores, where it is known, that saves the search for one.
+        Args:
+            scores: rows of scores, shape (q, n); a masked one is −∞.
+            masses: masses of the tokens, shape (n,), or None for 1 each.
+            largest: an upper bound of the scores, where one is known; it saves looking for the
+                largest.
         """
 
     @abc.abstractmethod
@@ -107,7 +118,6 @@ class Softmax(Rowwise):
         masses: Float[Array, " n"] | None,
         largest: Float[Array, "*n"] | None = None,
     ) -> Float[Array, "q n"]:
-        """e^{s − max s} times the masses."""
         if largest is None:
             if masses is not None:
                 scores = jnp.where(masses > 0, scores, -jnp.inf)
@@ -117,13 +127,11 @@ class Softmax(Rowwise):
         return weights if masses is None else weights * masses
 
     def scale(self, largest: Float[Array, ""]) -> Float[Array, ""]:
-        """1."""
         return jnp.ones_like(largest)
 
     def denominator(
         self, row_sums: Float[Array, "*q"], total: Float[Array, "*r"]
     ) -> Float[Array, "*q"]:
-        """The row sums."""
         return jnp.where(row_sums > 0, row_sums, 1)
 
 
@@ -139,16 +147,13 @@ class Unnormalised(Rowwise):
         masses: Float[Array, " n"] | None,
         largest: Float[Array, "*n"] | None = None,
     ) -> Float[Array, "q n"]:
-        """e^s times the masses."""
         weights = jnp.exp(scores)
         return weights if masses is None else weights * masses
 
     def scale(self, largest: Float[Array, ""]) -> Float[Array, ""]:
-        """e^{largest}."""
         return jnp.exp(largest)
 
     def denominator(
         self, row_sums: Float[Array, "*q"], total: Float[Array, "*r"]
     ) -> Float[Array, "*q"]:
-        """The total mass."""
         return jnp.broadcast_to(total, row_sums.shape)

@@ -38,12 +38,11 @@ class Causal(Mask):
     tokens = None
 
     def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
-        """True for j ≤ i."""
         return jnp.arange(n) <= i[:, None]
 
 
 class Window(Mask):
-    """`A_ij = 0` for j > i and for j ≤ i − size, as in Mistral: the last `size` tokens are seen.
+    """`A_ij = 0` for j > i and for j ≤ i − size, as in Mistral: a token sees the last `size`.
 
     >>> print(Window(2).rows(jnp.arange(3), 3).astype(int))
     [[1 0 0]
@@ -58,7 +57,6 @@ class Window(Mask):
         require_count(self.size, "size")
 
     def rows(self, i: Int[Array, " q"], n: int) -> Bool[Array, "q n"]:
-        """True for i − size < j ≤ i."""
         j = jnp.arange(n)
         return (j <= i[:, None]) & (j > i[:, None] - self.size)
 

@@ -44,14 +44,18 @@ class Sinkhorn(Kind):
     damped ones, which lower F for certain. Sinkhorn's own sweeps would need e^{O(β)} iterations
     where clusters hardly see each other. Scores that resist are softened and sharpened back.
 
-    It ends when every column is right to `tol`, relative to its mass, or to rounding (16
-    units of it times the largest score: in float32 at least 2e-6). On the sphere 5 steps are
-    usual, with random weights and β = 1000 about 50. What has not converged after `max_sweeps`
-    steps is refused with `NotConverged`, and is NaN where it is traced and no error can be raised.
+    On the sphere 5 steps are usual, with random weights and β = 1000 about 50. What has not
+    converged is refused with `NotConverged`, and is NaN where it is traced and no error can be
+    raised.
 
     Derivatives are those of the limit itself (implicit), in forward and reverse mode. All n² scores
     are held. There is no mask: the only doubly stochastic matrix below the diagonal is the
     identity.
+
+    Args:
+        tol: the error of a column, relative to its mass, at which it ends; never below rounding
+            (16 units of it times the largest score: in float32 at least 2e-6).
+        max_sweeps: the most steps.
 
     >>> from attnflow.attention import attention_weights
     >>> x = jnp.array([[2.0], [1.0], [0.0]])
@@ -83,7 +87,6 @@ class Sinkhorn(Kind):
         masses: Float[Array, " n"] | None,
         mask: Mask | None,
     ) -> tuple[Float[Array, "n l"], Float[Array, "n l"], Float[Array, ""], Rowwise]:
-        """A softmax with g as one more entry of the keys."""
         if mask is not None:
             raise InputError(self.mask_obstacle)
         n = len(k)
@@ -124,28 +127,34 @@ class _Iterate(NamedTuple):
 def potentials(
     scores: Float[Array, "n n"],
     masses: Float[Array, " n"],
-    tolerance: float | int,
+    tol: float | int,
     max_sweeps: int,
 ) -> Float[Array, " n"]:
     """The g_j for which the softmax of `s_ij + g_j` has the columns `Σ_i m_i A_ij = m_j`.
 
     They are determined up to a constant. A token of mass 0 has g = 0. All are NaN where they are
-    not found in `max_sweeps`.
+    not found.
+
+    Args:
+        scores: the s_ij, shape (n, n).
+        masses: the m_j, shape (n,).
+        tol: the error of a column, relative to its mass, at which it ends.
+        max_sweeps: the most Newton steps.
 
     >>> print(potentials(jnp.zeros((2, 2)), jnp.ones(2), 1e-10, 1000))
     [0. 0.]
     """
-    return _solved(scores, masses, tolerance, max_sweeps)
+    return _solved(scores, masses, tol, max_sweeps)
 
 
 @partial(jax.jit, static_argnums=(2, 3))
 def _solved(
-    scores: Float[Array, "n n"], masses: Float[Array, " n"], tolerance: float | int, max_sweeps: int
+    scores: Float[Array, "n n"], masses: Float[Array, " n"], tol: float | int, max_sweeps: int
 ) -> Float[Array, " n"]:
     """`potentials`, compiled once for each shape however it is called."""
     eps = float(jnp.finfo(scores.dtype).eps)
     reachable = ROUNDING * eps * jnp.maximum(1, jnp.abs(scores).max())
-    goal = jnp.maximum(jnp.asarray(tolerance, scores.dtype), reachable)
+    goal = jnp.maximum(jnp.asarray(tol, scores.dtype), reachable)
 
     gentlest = jnp.minimum(1, 1 / jnp.maximum(1, _spread(scores)))
 
@@ -191,11 +200,11 @@ def _damping(step: Float[Array, " n"]) -> Float[Array, ""]:
 
 @potentials.defjvp
 def _potentials_jvp(
-    tolerance: float | int, max_sweeps: int, primals: Any, tangents: Any
+    tol: float | int, max_sweeps: int, primals: Any, tangents: Any
 ) -> tuple[Array, Array]:
     """`L dg = −d(columns)` at fixed g: the implicit function theorem."""
     scores, masses = primals
-    g = potentials(scores, masses, tolerance, max_sweeps)
+    g = potentials(scores, masses, tol, max_sweeps)
 
     def excess(scores: Array, masses: Array) -> Array:
         return masses @ _weights(scores, masses, g)[0] - masses

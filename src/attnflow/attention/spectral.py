@@ -17,6 +17,7 @@ from attnflow.attention.blocked import Blocked
 from attnflow.attention.task import Backend, Task
 from attnflow.checks import require_count, require_positive
 from attnflow.errors import InputError
+from attnflow.retired import RenamedAttribute, renamed_arguments
 from attnflow.spaces import unit_rows
 
 CHUNK = 256
@@ -46,14 +47,18 @@ class Spectral(Backend):
     """The kernel `e^{β<x,y>}` expanded in harmonics: one pass over keys, one over queries.
 
     For unit vectors in R² (Fourier modes and Bessel functions) and R³ (spherical harmonics),
-    without a mask. Time and memory are O(n). The number of degrees is chosen by β among a few
-    sizes, so that the rest is below rounding; `degree` fixes it.
+    without a mask. Time and memory are O(n).
 
     The error of the sums is absolute, a few units of rounding of the total mass: it is small
     against the force of many tokens and not against that of a few (see `error_bound`). Where the
-    bound exceeds `tolerance` (by default half the digits: 1.5e-8, in float32 3.5e-4) or β is beyond
-    the largest size, the means are those of `Blocked`. float32 tokens are summed in float64, unless
-    that is turned off.
+    bound exceeds `tol`, or β is beyond the largest number of degrees, the means are those of
+    `Blocked`. float32 tokens are summed in float64, unless that is turned off.
+
+    Args:
+        degree: the number of degrees; by default β chooses among a few, so that the rest is below
+            rounding.
+        tol: the largest error bound that is accepted; by default half the digits (1.5e-8, in
+            float32 3.5e-4).
 
     >>> from attnflow.attention import attend
     >>> x = unit_rows(jnp.arange(1.0, 13.0).reshape(6, 2) % 5 - 2)
@@ -63,13 +68,17 @@ class Spectral(Backend):
     """
 
     degree: int | None = eqx.field(static=True, default=None)
-    tolerance: float | None = eqx.field(static=True, default=None)
+    tol: float | None = eqx.field(static=True, default=None)
 
-    def __check_init__(self) -> None:
-        if self.degree is not None:
-            require_count(self.degree, "degree", 4)
-        if self.tolerance is not None:
-            require_positive(self.tolerance, "tolerance")
+    tolerance = RenamedAttribute("tol")
+
+    @renamed_arguments(tolerance="tol")
+    def __init__(self, degree: int | None = None, tol: float | None = None):
+        if degree is not None:
+            require_count(degree, "degree", 4)
+        if tol is not None:
+            require_positive(tol, "tol")
+        self.degree, self.tol = degree, tol
 
     @eqx.filter_jit
     def means(self, task: Task) -> Float[Array, "n d"]:
@@ -86,7 +95,7 @@ class Spectral(Backend):
         def blocked(task: Task) -> Array:
             return Blocked().means(task)
 
-        return jax.lax.cond(bound <= self._tolerance(task), expanded, blocked, task)
+        return jax.lax.cond(bound <= self._accepted(task), expanded, blocked, task)
 
     @eqx.filter_jit
     def error_bound(self, task: Task) -> Float[Array, ""]:
@@ -96,16 +105,16 @@ class Spectral(Backend):
         """
         double = _in_double(task)
         bound = _bound(double, *self._sums(double, task.q.dtype))
-        bound = jnp.where(bound <= self._tolerance(task), bound, jnp.inf)
+        bound = jnp.where(bound <= self._accepted(task), bound, jnp.inf)
         return double.kind.scale(double.beta) * bound
 
     def scores_held(self, n: int) -> int:
-        """None by itself; as many as blocks where it falls back to them."""
+        """Those of the blocks that it falls back to; it needs none itself."""
         return Blocked().scores_held(n)
 
-    def _tolerance(self, task: Task) -> float:
-        if self.tolerance is not None:
-            return self.tolerance
+    def _accepted(self, task: Task) -> float:
+        if self.tol is not None:
+            return self.tol
         return float(jnp.finfo(task.q.dtype).eps) ** 0.5
 
     def _sums(self, task: Task, wanted: Any) -> tuple[Float[Array, "n e"], Float[Array, ""]]:

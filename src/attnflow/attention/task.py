@@ -15,9 +15,18 @@ from attnflow.attention.masks import Mask
 class Task(eqx.Module):
     """What `attend` was asked for: weighted means of v under the weights of β <q_i, k_j>.
 
-    `unit` says that q and k are unit vectors, so that β bounds the scores. `tangential` says that
-    v are tokens and that only the part of the means across each of them matters (the velocity on a
-    sphere), so that any multiple of v_i may be added to the mean of token i. With both q = k = v.
+    Args:
+        q: queries, shape (n, k).
+        k: keys, shape (n, k).
+        v: values, shape (n, d).
+        beta: inverse temperature β.
+        masses: masses of the tokens, shape (n,), or None for 1 each.
+        mask: who may attend to whom, or None for everybody.
+        kind: how scores become weights.
+        unit: whether q and k are unit vectors, so that β bounds the scores.
+        tangential: whether v are tokens and only the part of the means across each of them matters
+            (the velocity on a sphere), so that any multiple of v_i may be added to the mean of
+            token i. With `unit` too, q = k = v.
     """
 
     q: Float[Array, "n k"]

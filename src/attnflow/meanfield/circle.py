@@ -10,13 +10,13 @@ from jaxtyping import Array, Float, Num
 
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
-from attnflow.meanfield.measures import MeasureSystem, tolerance
+from attnflow.meanfield.measures import MeasureSystem, mass_tol
 from attnflow.meanfield.volumes import continuity_rate, positive_step
 from attnflow.spaces import Flat
 from attnflow.systems import Cost, System
 
 FEWEST = 4
-"""Below so many cells there is no slope to speak of."""
+"""The fewest cells for which slopes mean anything."""
 
 
 class Densities(Flat):
@@ -48,7 +48,7 @@ class Densities(Flat):
             if bool((x < 0).any()):
                 raise InputError(f"x0 must not be negative, but its least entry is {x.min():g}.")
             off = np.abs(np.asarray(masses) - 1).max()
-            if off > tolerance(x):
+            if off > mass_tol(x):
                 raise InputError(
                     f"x0 must have mass 1, the mean of its entries times 2π, but that is off by "
                     f"{off:g}: divide x0 by it."
@@ -61,18 +61,21 @@ class CircleDensity(MeasureSystem):
 
         ∂_t ρ + ∂_θ (X[ρ] ρ) = σ ∂_θ² ρ
 
-    `system` is that of the tokens: `AngularSA(beta)` or `SA(beta)`, `AngularUSA` or `USA` (a number
-    V at most), `Kuramoto` or `CircleCoupling` (one frequency at most), or `Noisy` of these, whose
-    σ diffuses (Fokker–Planck). The state is ρ as its average in each of N cells, `(N, 1)`; cell i
-    spans [iΔ, (i+1)Δ], Δ = 2π/N. `meanfield.density` and its relatives make starts.
+    The state is ρ as its average in each of N cells, `(N, 1)`; cell i spans [iΔ, (i+1)Δ], Δ = 2π/N.
+    `meanfield.density` and its relatives make starts.
 
     The scheme is `continuity_rate`: of second order where ρ is smooth, it keeps mass to rounding,
     and clusters may become as narrow as a cell. For attention without noise, X is a difference of
     potentials, so that the energy of the cells grows whatever their number. The cost is
-    O(N log N), as X is a convolution. No density becomes negative: under `Fixed(dt, "heun")` with
-    dt ≤ `positive_step(x)` by itself, under any other method since every step is retracted: what
-    is below 0 is cut off and its mass taken from the rest. Good values: N = 256, and N = 2048 for
-    narrow clusters. `CircleModes` is more exact while ρ is smooth.
+    O(N log N), as X is a convolution. No density becomes negative: `Fixed(dt, "heun")` with
+    dt ≤ `positive_step(x)` keeps it so by itself, and under any other method every step is
+    retracted: what is below 0 is cut off and its mass taken from the rest. Good values: N = 256,
+    and N = 2048 for narrow clusters. `CircleModes` is more exact while ρ is smooth.
+
+    Args:
+        system: that of the tokens: `AngularSA(beta)` or `SA(beta)`, `AngularUSA` or `USA` (with a
+            number V at most), `Kuramoto` or `CircleCoupling` (with one frequency at most), or
+            `Noisy` of these, whose σ diffuses (Fokker–Planck).
 
     >>> from attnflow import meanfield
     >>> from attnflow.systems import AngularSA
@@ -130,7 +133,6 @@ class CircleDensity(MeasureSystem):
         return jnp.concatenate([theta[:, None], rho], axis=1)
 
     def cost(self, n: int) -> Cost:
-        """n log n, by Fourier's transform."""
         return Cost(pairs=n * n.bit_length(), held=8 * n)
 
 

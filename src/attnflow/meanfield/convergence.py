@@ -23,16 +23,20 @@ from attnflow.systems import SA, USA
 from attnflow.theory.inputs import Numbers
 
 BETWEEN = 8
-"""The exponent of Dobrushin's bound is integrated with so many points between two save times."""
+"""Points between two save times for the integral in the exponent of Dobrushin's bound."""
 
 
 @dataclass(frozen=True)
 class MeanFieldRun:
     """`W1(μ_n(t), μ(t))` for several n, and Dobrushin's bound of it.
 
-    `w1` and `bound` have the axes size, replicate, time. `exponent[k]` is the integral of the
-    Lipschitz constants along μ up to `ts[k]`, so that `bound = e^exponent w1[..., 0]`. `rho` is
-    μ(t) in cells.
+    Attributes:
+        ts: the save times, shape (T,).
+        sizes: the numbers n of tokens, shape (S,).
+        w1: the distances, shape (S, R, T) for R replicates.
+        exponent: the integral of the Lipschitz constants along μ up to each time, shape (T,), so
+            that `bound = e^exponent w1[..., 0]`.
+        rho: μ(t) as averages over N cells, shape (T, N).
     """
 
     ts: Float[np.ndarray, " T"]
@@ -64,9 +68,17 @@ def mean_field_run(
 ) -> MeanFieldRun:
     """Draw n tokens from a density on the circle, run both, and measure W1 between them.
 
-    `system` is `SA(beta)` or `USA(beta)`; `start` is as `meanfield.density` makes it, and its flow
-    is that of `CircleDensity`. Tokens run with `method` (`Adaptive(rtol=1e-6)`). W1 is exact,
-    with angles as distances. Runs on the host.
+    The density flows by `CircleDensity`. W1 is exact, with angles as distances, and falls like
+    n^{−1/2}. Runs on the host.
+
+    Args:
+        system: `SA(beta)` or `USA(beta)`.
+        start: the density, shape (N, 1), as `meanfield.density` makes it.
+        ts: increasing save times, shape (T,).
+        sizes: the numbers n of tokens to draw.
+        replicates: how often to draw each.
+        key: an integer or a JAX key; by default 0, the same draws in every call.
+        method: how tokens are integrated; by default `Adaptive(rtol=1e-6)`.
 
     >>> from attnflow import meanfield
     >>> run = mean_field_run(SA(1.0), meanfield.von_mises(1.0, 64), [0.0, 0.5], sizes=[100])
@@ -97,6 +109,11 @@ def mean_field_run(
 @renamed_arguments(seed="key")
 def draw(rho: Real[ArrayLike, "N 1"], n: int, *, key: RandomKey) -> Float[Array, "n 2"]:
     """Independent tokens on the circle, n of them, with a density that is constant on each cell.
+
+    Args:
+        rho: the density, shape (N, 1), as `meanfield.density` makes it.
+        n: the number of tokens.
+        key: an integer or a JAX key.
 
     >>> print(draw(np.array([[0.0], [1.0], [0.0], [0.0]]), 100, key=0).max(axis=0) <= 0)
     [ True False]

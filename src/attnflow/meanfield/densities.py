@@ -21,8 +21,12 @@ POINTS = 8
 def density(fn: Callable[..., Any], N: int, *, dtype: Any = float) -> Float[Array, "N 1"]:
     """The density proportional to fn(θ), averaged over N cells.
 
-    fn is a function of an array of angles in [0, 2π], nowhere negative; each cell is integrated by
-    Gauss' rule of 8 points.
+    Each cell is integrated by Gauss' rule of 8 points.
+
+    Args:
+        fn: a function of an array of angles in [0, 2π], nowhere negative; its mass need not be 1.
+        N: the number of cells.
+        dtype: float64 by default, or another float dtype.
 
     >>> print(density(lambda theta: 1 + np.sin(theta), 4).round(4)[:, 0])
     [0.2605 0.2605 0.0578 0.0578]
@@ -44,7 +48,13 @@ def density(fn: Callable[..., Any], N: int, *, dtype: Any = float) -> Float[Arra
 def von_mises(
     kappa: float | int, N: int, *, centre: float | int = 0.0, dtype: Any = float
 ) -> Float[Array, "N 1"]:
-    """`ρ ∝ e^{κ cos(θ − centre)}`; κ = 0 is uniform.
+    """Von Mises' density, `ρ ∝ e^{κ cos(θ − centre)}`: one bump.
+
+    Args:
+        kappa: how concentrated it is; 0 is uniform.
+        N: the number of cells.
+        centre: the angle of the maximum.
+        dtype: float64 by default, or another float dtype.
 
     >>> print((2 * np.pi * von_mises(0.0, 4))[:, 0])
     [1. 1. 1. 1.]
@@ -57,6 +67,12 @@ def single_mode(
     k: int, amplitude: float | int, N: int, *, dtype: Any = float
 ) -> Float[Array, "N 1"]:
     """`ρ = (1 + a cos kθ) / 2π`, |a| ≤ 1: the uniform density with one mode, `c_k = a/2`.
+
+    Args:
+        k: the number of bumps.
+        amplitude: a, between −1 and 1.
+        N: the number of cells.
+        dtype: float64 by default, or another float dtype.
 
     >>> print((2 * np.pi * single_mode(1, 1.0, 4)).round(4)[:, 0])
     [1.6366 0.3634 0.3634 1.6366]
@@ -73,6 +89,11 @@ def histogram(
     """The density of tokens at angles `(n, 1)`: the mass in each of N cells over its width.
 
     It differs from the tokens by at most Δ = 2π/N in W∞. Works under jit and vmap.
+
+    Args:
+        theta: angles, shape (n, 1).
+        N: the number of cells.
+        masses: masses of the tokens, shape (n,); by default 1 each.
 
     >>> print((2 * np.pi * histogram(jnp.array([[0.1], [0.2], [-0.1]]), 4)).round(4)[:, 0])
     [2.6667 0.     0.     1.3333]

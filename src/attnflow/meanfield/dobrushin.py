@@ -12,7 +12,7 @@ from attnflow.meanfield.circle import CircleDensity
 from attnflow.systems.fields import AttentionField
 
 ANGLES = 4096
-"""Maxima over an angle are over so many."""
+"""The number of angles over which a maximum is taken."""
 
 
 def dobrushin_constant(beta: float | int, normalised: bool = True) -> float:

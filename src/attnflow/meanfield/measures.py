@@ -52,7 +52,6 @@ class MeasureSystem(System):
 
     @property
     def breaks(self) -> Any:
-        """Those of the system of the tokens."""
         return self.system.breaks
 
     @abc.abstractmethod
@@ -62,7 +61,6 @@ class MeasureSystem(System):
     def velocity(
         self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
-        """The `rate` of x; a measure needs no masses: it is one."""
         if masses is not None:
             raise InputError(
                 "masses: a density has no tokens that could have masses: leave them out."
@@ -75,7 +73,6 @@ class MeasureSystem(System):
         return "has a density for its state, not tokens: take the density of Noisy tokens"
 
     def parameters(self) -> dict[str, Any]:
-        """The system of the tokens."""
         return {"system": self.system}
 
 
@@ -106,10 +103,10 @@ def require_modes(x: Float[Array, "*n d"], columns: int, what: str, maker: str) 
             f"x0 must have shape (M + 1, {columns}), {what} 0 … M, but its shape is {x.shape}: "
             f"{maker} makes them."
         )
-    if not is_traced(x) and np.abs(np.asarray(x[..., 0, 0]) - 1).max() > tolerance(x):
+    if not is_traced(x) and np.abs(np.asarray(x[..., 0, 0]) - 1).max() > mass_tol(x):
         raise InputError("x0 must begin with the mode 0 of a probability measure, which is 1.")
 
 
-def tolerance(x: Float[Array, "*n d"]) -> float:
+def mass_tol(x: Float[Array, "*n d"]) -> float:
     """How far from 1 the mass of a start may be."""
     return 1e-4 if x.dtype == np.float32 else 1e-6

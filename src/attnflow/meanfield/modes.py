@@ -11,7 +11,7 @@ from jaxtyping import Array, Complex, Float, Num, Real
 
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
-from attnflow.meanfield.measures import ModeSystem, require_modes, tolerance
+from attnflow.meanfield.measures import ModeSystem, mass_tol, require_modes
 from attnflow.spaces import Flat
 from attnflow.systems import Cost, System
 from attnflow.systems.fields import mean_pull
@@ -27,7 +27,7 @@ class FourierModes(Flat):
         """The start x itself, if it can be the coefficients of a probability measure."""
         parts = "the real and imaginary parts of the modes"
         require_modes(x, 2, parts, "meanfield.modes(rho, M)")
-        if not is_traced(x) and (most := np.hypot(x[..., 0], x[..., 1]).max()) > 1 + tolerance(x):
+        if not is_traced(x) and (most := np.hypot(x[..., 0], x[..., 1]).max()) > 1 + mass_tol(x):
             raise InputError(
                 f"x0 must hold modes of a probability measure, none above 1, but one is {most:g}."
             )
@@ -39,14 +39,17 @@ class CircleModes(ModeSystem):
 
         c_k' = −ik ∫ X[ρ] ρ e^{−ikθ} dθ − σ k² c_k,    c_k = ∫ e^{−ikθ} dμ(θ)
 
-    `system` is that of the tokens, as for `CircleDensity`. The state is c_0 … c_M, as their
-    real and imaginary parts `(M + 1, 2)`: `meanfield.modes(rho, M)` makes it from a density, and
-    `density(x, N)` goes back. X is a product of coefficients; X ρ is formed on a grid four times as
-    fine as the modes (Galerkin). c_0 = 1 stays 1 exactly.
+    The state is c_0 … c_M, as their real and imaginary parts `(M + 1, 2)`. `meanfield.modes` makes
+    it from a density, and `density(x, N)` goes back. X is a product of coefficients; X ρ is formed
+    on a grid four times as fine as the modes (Galerkin). c_0 = 1 stays 1 exactly.
 
     Exact to rounding while ρ is smooth: errors fall faster than any power of M once the modes that
-    are left out are small, which `tail(x)` tells. As clusters become narrow they are not; ρ then
-    oscillates and may become negative, and `CircleDensity` is the one to take. Good values: M = 63.
+    are left out are small, which `tail(x)` shows. As clusters become narrow they are not; ρ then
+    oscillates and may become negative, and `CircleDensity` is the better choice. Good values:
+    M = 63.
+
+    Args:
+        system: that of the tokens, as for `CircleDensity`.
 
     >>> from attnflow.systems import AngularSA
     >>> x = jnp.zeros((4, 2)).at[0, 0].set(1.0).at[2, 0].set(1e-3)
@@ -99,7 +102,6 @@ class CircleModes(ModeSystem):
         return jnp.exp(beta) * (constant + varying) / 2
 
     def cost(self, n: int) -> Cost:
-        """P log P for a grid of P points, by Fourier's transform."""
         return Cost(pairs=_grid(n) * _grid(n).bit_length(), held=8 * _grid(n))
 
 

@@ -24,9 +24,15 @@ def continuity_rate(
 ) -> Float[Array, " N"]:
     """`∂_t ρ` of the cell averages ρ, from the velocities at the left edges of the cells.
 
-    An Euler step of it keeps ρ ≥ 0 where ρ ≥ 0 was, if it is no longer than `positive_step`, and
-    so does Heun's step (`Fixed(dt, "heun")`), which is a mean of Euler steps. Fluxes are upwind.
-    Works under jit and vmap.
+    An Euler step no longer than `positive_step` keeps ρ ≥ 0, and so does Heun's step
+    (`Fixed(dt, "heun")`), which is a mean of Euler steps. Fluxes are upwind. Works under jit and
+    vmap.
+
+    Args:
+        rho: the averages of ρ over the cells, shape (N,).
+        speeds: the velocity v at the left edge of each cell, shape (N,).
+        width: the width Δ of a cell.
+        sigma: the diffusion σ; None is 0.
 
     >>> rho = jnp.array([0.0, 1.0, 0.0, 0.0])
     >>> print(continuity_rate(rho, jnp.ones(4), 0.5))
@@ -69,6 +75,11 @@ def positive_step(
 
     The values at both edges of a cell add up to 2ρ and none is negative, so that at most
     2ρ max|v| leaves it by transport, and 2σρ/Δ by diffusion. Infinite where nothing moves.
+
+    Args:
+        speeds: the velocity v at the left edge of each cell, shape (N,).
+        width: the width Δ of a cell.
+        sigma: the diffusion σ; None is 0.
 
     >>> print(positive_step(jnp.array([0.5, -2.0]), 0.5), positive_step(jnp.zeros(2), 0.5, 0.25))
     0.125 0.5

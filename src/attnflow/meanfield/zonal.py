@@ -42,14 +42,18 @@ class ZonalModes(ModeSystem):
 
         u' = (1 − u²) X(u),   X = F'/(βF) (SA) or F'/β (USA),   F(u) = ∫ e^{β<x,y>} dμ(y)
 
-    `system` is `SA(beta)`, `USA(beta)` (a number V at most), or `Noisy` of these, whose σ diffuses.
-    The state are `b_k = ∫ q_k(<x,e>) dμ(x)`, k = 0 … M, `(M + 1, 1)`, where q_k is Gegenbauer's
+    The state are the `b_k = ∫ q_k(<x,e>) dμ(x)`, k = 0 … M, `(M + 1, 1)`, where q_k is Gegenbauer's
     polynomial with `∫ q_k² ds = 1`, so that `f = Σ_k b_k q_k`; a Dirac mass at e has b_k = q_k(1).
 
         b_k' = ∫ q_k'(u) (1 − u²) X f ds − σ k (k + d − 2) b_k
 
     F is diagonal in these modes (Funk–Hecke), and integrals are sums over Gauss' nodes. As
-    `CircleModes` it is for smooth phases: `tail(x)` tells how long they last. Good values: M = 63.
+    `CircleModes` it is for smooth phases: `tail(x)` shows how long they last. Good values: M = 63.
+
+    Args:
+        system: that of the tokens: `SA(beta)`, `USA(beta)` (with a number V at most), or `Noisy` of
+            these, whose σ diffuses.
+        d: the dimension of the space around the sphere, at least 2.
 
     >>> from attnflow.systems import SA
     >>> x = jnp.zeros((4, 1)).at[0, 0].set(1.0).at[2, 0].set(1e-3)
@@ -108,18 +112,21 @@ class ZonalModes(ModeSystem):
         return jnp.exp(beta) * (constant + jnp.sum((pull * b**2)[1:])) / 2
 
     def cost(self, n: int) -> Cost:
-        """Each mode with each node, of which two polynomials are in memory."""
         return Cost(pairs=4 * n * _count(n), held=2 * n * _count(n))
 
     def parameters(self) -> dict[str, Any]:
-        """The system of the tokens and d."""
         return super().parameters() | {"d": self.d}
 
 
 def zonal_modes(fn: Callable[..., Any], d: int, M: int) -> Float[Array, "M1 1"]:
     """The modes b_0 … b_M of the zonal measure whose density is proportional to fn(u), u = <x, e>.
 
-    fn is a smooth function of an array, positive on [−1, 1]. It is integrated over Gauss' nodes.
+    It is integrated over Gauss' nodes.
+
+    Args:
+        fn: a smooth function of an array, positive on [−1, 1].
+        d: the dimension of the space around the sphere.
+        M: the last mode.
 
     >>> print(zonal_modes(lambda u: 1 + u, d=3, M=1).round(6)[:, 0])
     [1.      0.57735]

@@ -25,6 +25,12 @@ def attention(
 
     Works under jit and vmap.
 
+    Args:
+        system: any system with attention; others are refused.
+        x: tokens, shape (n, d).
+        t: the time, for weights that change in it.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+
     >>> import attnflow as af
     >>> P = attention(af.SA(beta=0.0), jnp.eye(2))
     >>> print(P)

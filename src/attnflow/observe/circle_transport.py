@@ -12,11 +12,11 @@ from jaxtyping import Float
 
 TURN = 2 * np.pi
 HALVINGS = 64
-"""So often the bracket of the median is halved: a float has no more digits."""
+"""How often the bracket of the median is halved: a float has no more digits."""
 
 GOLDEN = (np.sqrt(5) - 1) / 2
 CLOSE = 1e-14
-"""The best shift is known so well, of a whole turn."""
+"""The accuracy of the best shift, as a part of a whole turn."""
 
 
 class Pieces(NamedTuple):

@@ -11,12 +11,19 @@ from jaxtyping import ArrayLike, Float, Real
 from attnflow.checks import require_finite, require_positive, require_state
 
 LINK_LIMIT = 2**22
-"""Up to this many links they are held at once; above, clusters are flooded one by one."""
+"""Up to this many links are held at once; beyond, clusters are filled one by one."""
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """The clusters of a configuration, the heaviest first (among equals: the earliest token's)."""
+    """The clusters of a configuration, the heaviest first (among equals: the earliest token's).
+
+    Attributes:
+        count: how many there are.
+        labels: the cluster of each token, from 0 on, shape (n,).
+        centers: the mean of each cluster, shape (count, d).
+        masses: the total mass of each cluster, shape (count,).
+    """
 
     count: int
     labels: np.ndarray
@@ -31,9 +38,15 @@ def clusters(
 ) -> Clusters:
     """Group tokens that are linked by a chain of tokens, each within `tol` of the next.
 
-    This rule (single linkage) does not depend on the order of the tokens. Centres are the means,
-    weighted by mass; the plain means where no token of a cluster has any. Runs on the host: its
-    result has no fixed shape.
+    This rule (single linkage) does not depend on the order of the tokens. Centres are means
+    weighted by mass, and plain means in a cluster without mass. Runs on the host: its result has
+    no fixed shape.
+
+    Args:
+        x: tokens, shape (n, d).
+        tol: the longest link; a good value is well above the error of the run and well below the
+            distance between clusters.
+        masses: masses of the tokens, shape (n,); by default 1 each.
 
     >>> found = clusters(np.array([[0.0], [1.0], [1.0001]]))
     >>> found.count, found.labels.tolist(), found.masses.tolist()

@@ -18,21 +18,25 @@ ROUNDING = 100 * np.finfo(float).eps
 class NeuralCollapse:
     """How far tokens with labels have collapsed; every class counts the same.
 
-    The measures of Papyan, Han and Donoho (2020), all 0 after collapse. Here μ_c are the C class
-    means around their own mean, `Σ_W` is the covariance of tokens around their class mean and
-    `Σ_B = Σ_c μ_c μ_cᵀ / C`, with the pseudo-inverse Σ_B†:
+    The measures `nc…` of Papyan, Han and Donoho (2020) are all 0 after collapse; the other numbers
+    are plainer ones of our own. Here μ_c are the C class means around their own mean, `Σ_W` is the
+    covariance of tokens around their class mean and `Σ_B = Σ_c μ_c μ_cᵀ / C`, with the
+    pseudo-inverse Σ_B†.
 
-    - `nc1`, variability: `Tr(Σ_W Σ_B†) / C`
-    - `nc2_norms`, equal norms: the standard deviation of |μ_c| over their mean
-    - `nc2_angles`, equal angles: the standard deviation of `cos(μ_c, μ_c')` over c ≠ c'
-    - `nc2_simplex`, the angles of a simplex: the mean of `|cos(μ_c, μ_c') + 1/(C − 1)|`
-    - `nc3`, self-duality with the classifier W: `|Wᵀ/|W| − M/|M||` in Frobenius norms, with the
-      μ_c as the columns of M
-    - `nc4`, the nearest class mean: the share of tokens to which the classifier gives another label
-
-    nc3 and nc4 are None without a classifier. Plainer numbers beside them, which are not Papyan's:
-    `within = Tr Σ_W`, `between = Tr Σ_B` and `ratio` = within / between, the `cosines` (C, C) in
-    the order of the labels, and `angle_error`, the largest distance of one from −1/(C − 1).
+    Attributes:
+        nc1: variability, `Tr(Σ_W Σ_B†) / C`.
+        nc2_norms: equal norms: the standard deviation of |μ_c| over their mean.
+        nc2_angles: equal angles: the standard deviation of `cos(μ_c, μ_c')` over c ≠ c'.
+        nc2_simplex: the angles of a simplex: the mean of `|cos(μ_c, μ_c') + 1/(C − 1)|`.
+        nc3: self-duality with the classifier W: `|Wᵀ/|W| − M/|M||` in Frobenius norms, with the
+            μ_c as the columns of M; None without a classifier.
+        nc4: the nearest class mean: the share of tokens to which the classifier gives another
+            label than that of the nearest mean; None without a classifier.
+        within: `Tr Σ_W`.
+        between: `Tr Σ_B`.
+        ratio: within / between.
+        angle_error: the largest distance of a cosine from −1/(C − 1).
+        cosines: `cos(μ_c, μ_c')`, shape (C, C), in the order of the sorted labels.
     """
 
     nc1: float
@@ -57,10 +61,16 @@ def neural_collapse(
 ) -> NeuralCollapse:
     """The measures NC1 to NC4 of neural collapse (Papyan, Han and Donoho 2020).
 
-    The classifier gives token h the label c of the largest `<w_c, h> + b_c`; its rows w_c are in
-    the order of the sorted labels. A class mean that is at the mean of all has no direction: its
-    cosines, and what follows from them, are NaN. NC1 is NaN where all class means are one point.
+    The classifier gives token h the label c of the largest `<w_c, h> + b_c`. A class mean that
+    equals the mean of all has no direction: its cosines, and what follows from them, are NaN. NC1
+    is NaN where all class means are one point.
     Runs on the host: the number of classes is data.
+
+    Args:
+        x: tokens, shape (n, d).
+        labels: the class of each token, shape (n,), any integers; at least two classes.
+        classifier: the rows w_c, shape (C, d), in the order of the sorted labels.
+        bias: the b_c, shape (C,), 0 by default; only with a classifier.
 
     >>> corners = np.array([[1.0, 0.0], [-1.0, 0.0]])
     >>> x, labels = np.repeat(corners, 3, axis=0), np.array([0, 0, 0, 1, 1, 1])

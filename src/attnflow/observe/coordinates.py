@@ -23,9 +23,14 @@ TIE = 1e-10
 
 @dataclass(frozen=True)
 class Eigenbasis:
-    """Eigenvalues λ_k, the unit eigenvectors φ_k (columns) and the dual basis φ_k* (rows).
+    """Eigenvalues and eigenvectors of V; `dual @ vectors` is the identity.
 
-    `dual @ vectors` is the identity. All are real where all eigenvalues are.
+    All are real where all eigenvalues are.
+
+    Attributes:
+        values: the eigenvalues λ_k by decreasing modulus, shape (d,).
+        vectors: the unit eigenvectors φ_k, the columns of a (d, d) matrix.
+        dual: the dual basis φ_k*, the rows of a (d, d) matrix.
     """
 
     values: Inexact[np.ndarray, " d"]

@@ -15,7 +15,7 @@ def pairs_clustered(
 ) -> Float[Array, ""]:
     """The fraction of pairs i ≠ j with <x_i, x_j> ≥ 1 − δ, whose mean is [P] Fig. 3.
 
-    Works under jit and vmap.
+    δ is about half the square of a distance: it is no `tol`. Works under jit and vmap.
 
     >>> print(pairs_clustered(jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).round(3))
     0.333

@@ -59,8 +59,12 @@ def design_strength(x: Real[ArrayLike, "n d"], tol: float | int = 1e-8, limit: i
 
     Every polynomial of degree at most t then has the same mean over the tokens as over the
     sphere: `n^{−2} Σ_ij C_k(<x_i,x_j>) / C_k(1)` is 0, here up to `tol`, for k = 1, …, t, with the
-    Gegenbauer polynomials C_k of S^{d−1}. Degrees above `limit` are not looked at. Runs on the
-    host, in memory O(n · block).
+    Gegenbauer polynomials C_k of S^{d−1}. Runs on the host, in memory O(n · block).
+
+    Args:
+        x: unit tokens, shape (n, d).
+        tol: how close to 0 the mean of a polynomial must be.
+        limit: the highest degree that is tried.
 
     >>> design_strength(np.vstack([np.eye(3), -np.eye(3)]))
     3

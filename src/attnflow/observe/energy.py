@@ -29,6 +29,11 @@ def energy(
     limit with the constant removed, `½ Σ_ij m_i m_j <x_i,x_j> / (Σ m)²`. Memory is O(n);
     works under jit and vmap.
 
+    Args:
+        x: tokens, shape (n, d).
+        beta: inverse temperature β.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+
     >>> print(float(energy(jnp.array([[1.0, 0.0]]), 0.0)))
     0.5
     """
@@ -67,6 +72,12 @@ def energy_rate(
     energy falls for c < 0. Other systems have no such identity and are refused: those with other
     weights (doubly stochastic ones too), a mask, a feed-forward layer, noise, or tokens off the
     sphere. Works under jit and vmap.
+
+    Args:
+        system: `SA` or `USA` with Q = K = I and V = cI.
+        x: unit tokens, shape (n, d).
+        t: the time, for a V that changes in it.
+        masses: masses of the tokens, shape (n,); by default 1 each.
 
     >>> from attnflow.systems import USA
     >>> print(energy_rate(USA(beta=0.0), jnp.eye(2)))

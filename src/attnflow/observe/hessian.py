@@ -27,6 +27,11 @@ def gradient(
     USA is `x' = n ∇E_β` ([P] R3.8); with masses `x_i' = (M / m_i) ∇_i E_β`. Memory is O(n · block);
     works under jit and vmap.
 
+    Args:
+        x: unit tokens, shape (n, d).
+        beta: inverse temperature β.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+
     >>> print(gradient(jnp.eye(2), 0.0))
     [[0.   0.25]
      [0.25 0.  ]]
@@ -68,6 +73,11 @@ def hessian(
 
     For d = 2 it is the Hessian in the angles. Works under jit and vmap.
 
+    Args:
+        x: unit tokens, shape (n, d).
+        beta: inverse temperature β.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+
     >>> print(hessian(jnp.array([[1.0, 0.0], [1.0, 0.0]]), 0.0))
     [[-0.25  0.25]
      [ 0.25 -0.25]]
@@ -101,11 +111,17 @@ def saddle_index(
     *,
     tol: Float[ArrayLike, ""] | int = 1e-8,
 ) -> Int[Array, ""]:
-    """In how many directions E_β increases: eigenvalues of `hessian` above `tol` × the largest.
+    """In how many directions E_β increases: the number of positive eigenvalues of `hessian`.
 
     The flow climbs E_β, so an equilibrium with an index of at least 1 is a strict saddle (or a
     minimum) that almost no start ends in. Rotations of all tokens together give eigenvalues 0.
-    It means this only where `gradient` vanishes. Works under jit and vmap.
+    This holds only where `gradient` vanishes. Works under jit and vmap.
+
+    Args:
+        x: unit tokens, shape (n, d).
+        beta: inverse temperature β.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+        tol: eigenvalues below `tol` times the largest in modulus count as 0.
 
     >>> print(saddle_index(jnp.array([[1.0, 0.0], [-1.0, 0.0]]), 1.0))
     1

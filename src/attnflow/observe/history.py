@@ -18,7 +18,13 @@ from attnflow.simulation import Merges, Trajectory
 
 
 class Merge(NamedTuple):
-    """At `time` there were `after` clusters where there had been `before`."""
+    """A change of the number of clusters.
+
+    Attributes:
+        time: when it happened.
+        before: the number of clusters before.
+        after: the number of clusters after.
+    """
 
     time: float
     before: int
@@ -29,10 +35,14 @@ class Merge(NamedTuple):
 class ClusterHistory:
     """The cluster count at each save time, and the merges.
 
-    A merge in `merges` is dated at the first save time that saw it: it happened after the save
-    time before. `coarsened` are the merges of single tokens in a run with `Coarsening`, at the
-    times of its merge tree, at which they first were within its eps, and with the number of
-    tokens left; None for other runs.
+    Attributes:
+        times: the save times, shape (T,).
+        counts: the number of clusters at each of them, shape (T,).
+        merges: the merges, dated at the first save time that saw them: they happened after the
+            save time before it.
+        coarsened: the merges of single tokens in a run with `Coarsening`, with the number of
+            tokens left, dated when the tokens first were within its tolerance; None for other
+            runs.
     """
 
     times: Float[np.ndarray, " T"]

@@ -21,12 +21,12 @@ ROUNDING = 100 * np.finfo(float).eps
 
 @dataclass(frozen=True)
 class Span:
-    """The affine subspace `origin + c · axes` that a cloud of tokens has up to `near`."""
+    """The affine subspace `origin + c · axes` that a cloud of tokens has up to `tol`."""
 
     origin: Float[np.ndarray, " d"]
     axes: Float[np.ndarray, "r d"]
     extents: Float[np.ndarray, " r"]
-    near: float
+    tol: float
 
     def coordinates(self, y: Float[np.ndarray, "k d"]) -> Float[np.ndarray, "k r"]:
         """The coordinates c of the points nearest to y."""
@@ -41,10 +41,16 @@ class Span:
 class Hull:
     """The convex hull K of a configuration.
 
-    `vertices` are the indices of the tokens that are extreme points and `points` (m, d) those
-    tokens; `dimension` is that of the affine span and `volume` the length, area or volume there (0
-    for a single point); `facets` are simplices, as indices into `vertices`: pairs in the plane,
-    triangles in space, with flat facets cut into several.
+    Attributes:
+        vertices: the indices of the tokens that are extreme points, shape (m,).
+        points: those tokens, shape (m, d).
+        dimension: the dimension r of the affine span.
+        volume: the length, area or volume in that span, 0 for a single point.
+        facets: simplices, as indices into `vertices`: pairs in the plane, triangles in space, with
+            flat facets cut into several.
+        span: the affine span of the tokens.
+        normals: the outer normal of each facet in coordinates of the span, shape (f, r).
+        offsets: the b of each facet, shape (f,): the hull is where `normals @ c + offsets ≤ 0`.
     """
 
     vertices: Int[np.ndarray, " m"]
@@ -64,7 +70,7 @@ class Hull:
         """
         y = self._points(y)
         off, c = self.span.distance(y), self.span.coordinates(y)
-        flat = (off <= self.span.near) & (self.dimension > 0)
+        flat = (off <= self.span.tol) & (self.dimension > 0)
         depth = np.where(flat, np.inf, -off)
         for normal, offset in zip(self.normals, self.offsets, strict=True):
             depth = np.minimum(depth, -(c @ normal + offset))
@@ -116,7 +122,7 @@ def hull(x: Real[ArrayLike, "n d"], tol: float | int = 1e-9) -> Hull:
             f"x spans {len(span.axes)} dimensions, but a hull has too many facets above {LIMIT}: "
             "project the tokens first, for example to their first coordinates."
         )
-    first = _distinct(x, span.near)
+    first = _distinct(x, span.tol)
     c = span.coordinates(x[first]) / span.extents
     if len(span.axes) < 2:
         return _segment(x, first, c, span)
@@ -157,22 +163,22 @@ def _span(x: Float[np.ndarray, "n d"], tol: float | int) -> Span:
     """The smallest principal subspace that every token is near."""
     origin = x.mean(axis=0)
     away = x - origin
-    near = max(tol * np.linalg.norm(away, axis=1).max(), ROUNDING * np.abs(x).max())
+    close = max(tol * np.linalg.norm(away, axis=1).max(), ROUNDING * np.abs(x).max())
     axes = np.linalg.svd(away, full_matrices=False)[2]
     c = away @ axes.T
     outside = np.sqrt(np.cumsum(c[:, ::-1] ** 2, axis=1)[:, ::-1]).max(axis=0)
-    r = int((outside > near).sum())
-    return Span(origin, axes[:r], np.abs(c[:, :r]).max(axis=0), float(near))
+    r = int((outside > close).sum())
+    return Span(origin, axes[:r], np.abs(c[:, :r]).max(axis=0), float(close))
 
 
-def _distinct(x: Float[np.ndarray, "n d"], near: float) -> Int[np.ndarray, " k"]:
-    """The tokens that are not within `near` of an earlier one that counts."""
+def _distinct(x: Float[np.ndarray, "n d"], tol: float) -> Int[np.ndarray, " k"]:
+    """The tokens that are not within `tol` of an earlier one that counts."""
     tree = scipy.spatial.cKDTree(x)
     counts = np.ones(len(x), bool)
-    crowded = tree.query_ball_point(x, near, return_length=True) > 1
+    crowded = tree.query_ball_point(x, tol, return_length=True) > 1
     for i in np.flatnonzero(crowded):
         if counts[i]:
-            counts[tree.query_ball_point(x[i], near)] = False
+            counts[tree.query_ball_point(x[i], tol)] = False
             counts[i] = True
     return np.flatnonzero(counts)
 

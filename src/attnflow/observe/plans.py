@@ -14,7 +14,7 @@ from attnflow.randomness import RandomKey, as_key
 from attnflow.spaces import Space
 
 DIRECTIONS = 64
-"""So many random directions (on the sphere: great circles) tokens are projected to."""
+"""The number of random directions (on the sphere: great circles) that tokens are projected to."""
 
 ROWS = 512
 
@@ -75,5 +75,5 @@ def costs(a: Points, b: Points, p: int, space: Space) -> Float[np.ndarray, "n m"
 
 
 def pot() -> Any:
-    """POT, which is an extra and is imported here alone."""
+    """POT, which is an extra: it is imported only here."""
     return import_optional("ot", "transport", "distances on the sphere and in R^d need POT")

@@ -16,9 +16,14 @@ from attnflow.errors import InputError
 class Rate:
     """A fitted rate with its error, and the prefactor of the fit.
 
-    `error` is the standard error of least squares, and `points` the number of values. With few of
-    them the standard error is itself uncertain: an error bar that is to hold the true rate with
-    a given probability is an `interval`, which is wider than two standard errors.
+    With few values the standard error is itself uncertain. An error bar that holds the true rate
+    with a given probability is an `interval`, which is wider than two standard errors.
+
+    Attributes:
+        rate: the rate.
+        error: its standard error, of least squares.
+        prefactor: the constant in front of the exponential.
+        points: the number of values that were fitted.
     """
 
     rate: float
@@ -47,7 +52,7 @@ def exponential_rate(ts: Real[ArrayLike, " T"], values: Real[ArrayLike, " T"]) -
     """The rate of `values ≈ prefactor · e^{−rate t}`, from a line through log values.
 
     The error is the standard error of least squares, and `interval()` the error bar of 95%: both
-    believe that the logarithms scatter independently about a line, and say nothing where they
+    assume that the logarithms scatter independently about a line, and mean nothing where they
     follow a curve. Fit the part of a decay that is exponential. Runs on the host.
 
     >>> ts = np.array([0.0, 1.0, 2.0, 3.0])

@@ -54,7 +54,7 @@ def effective_rank(x: Real[ArrayLike, "*batch n d"]) -> Float[Array, "*batch"]:
     """`exp(−Σ p_k log p_k)` with p the singular values of x divided by their sum.
 
     It is r for r equal singular values, goes down to 1 as tokens align (Roy and Vetterli 2007),
-    and is 0 where all tokens are. Leading axes are kept; works under jit and vmap.
+    and is 0 where all tokens are 0. Leading axes are kept; works under jit and vmap.
 
     >>> print(effective_rank(jnp.eye(3)).round(6))
     3.0

@@ -23,11 +23,11 @@ from attnflow.systems import Diffusive, System
 from attnflow.weights import Breaks
 
 SAVES = 65
-"""How often the growth is looked at, over the horizon."""
+"""The number of times over the horizon at which the growth is recorded."""
 
 APART = 0x1A90
-"""Makes the perturbation another draw than the start: with the key of both it would be x itself,
-which has no tangential part."""
+"""Folded into the key of the perturbation. A start drawn with the same key would otherwise be the
+perturbation itself, which has no tangential part."""
 
 
 def jacobian(
@@ -41,6 +41,12 @@ def jacobian(
     Coordinates go token by token: N = n(d − 1) on the sphere, where each token has a basis of its
     tangent plane, and N = nd in R^d. At an equilibrium the eigenvalues do not depend on the bases.
     Works under jit and vmap in x.
+
+    Args:
+        system: any system whose tokens live in R^d or on a sphere or ellipsoid.
+        x: tokens, shape (n, d).
+        t: the time, for weights that change in it.
+        masses: masses of the tokens, shape (n,); by default 1 each.
 
     >>> from attnflow.systems import SA
     >>> cluster = jnp.array([[1.0, 0.0], [1.0, 0.0]])
@@ -79,6 +85,12 @@ def jacobian_spectrum(
     An equilibrium is unstable if the first has a positive real part. Works under jit and vmap in
     x, on the CPU.
 
+    Args:
+        system: any system whose tokens live in R^d or on a sphere or ellipsoid.
+        x: tokens, shape (n, d).
+        t: the time, for weights that change in it.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+
     >>> from attnflow.systems import SA
     >>> cluster = jnp.array([[1.0, 0.0], [1.0, 0.0]])
     >>> print(jacobian_spectrum(SA(beta=3.0), cluster).real.round(12) + 0.0)
@@ -89,7 +101,14 @@ def jacobian_spectrum(
 
 
 class Lyapunov(NamedTuple):
-    """The largest Lyapunov exponent, its error, and the estimates over time that it comes from."""
+    """The largest Lyapunov exponent.
+
+    Attributes:
+        exponent: the exponent λ, the last of the estimates.
+        error: how far the estimates of the last half of the horizon are from it.
+        ts: the times of the estimates, shape (T,).
+        estimates: the mean growth up to each of them, shape (T,).
+    """
 
     exponent: Float[Array, ""]
     error: Float[Array, ""]
@@ -110,16 +129,26 @@ def lyapunov_exponent(
 ) -> Lyapunov:
     """The rate λ at which a generic perturbation of the flow from x0 grows like e^{λt}.
 
-    A random tangent vector u is carried along by `u' = Dv(x) u`, and the logarithm of its length is
-    integrated with it while u itself is kept at length 1. The estimate at time t is the mean growth
-    from a quarter of the horizon to t; the exponent is the last one. The error is how far the
-    estimates of the last half of the horizon are from it: it falls like 1/horizon, so take a longer
-    one where it is large. Works under jit and vmap in x0.
+    A random tangent vector u is carried along by `u' = Dv(x) u`. It is kept at length 1, and the
+    logarithm of the length that it would have is integrated with it. The estimate at time t is the
+    mean growth from a quarter of the horizon to t; the exponent is the last one. The error falls
+    like 1/horizon: take a longer one where it is large. Works under jit and vmap in x0.
 
-    A system with noise (`Noisy`, `CBO`) needs a `key`: u is carried along the
-    noisy path, moved by the derivative of what the noise does to x. The estimates then fluctuate
-    with the path, and the error falls like 1/√horizon. Kicks are of order 1 in law for u, so the
-    usual step is a hundredth of the shortest time scale.
+    Under noise (`Noisy`, `CBO`) u is carried along the noisy path, moved by the derivative of what
+    the noise does to x. The estimates then fluctuate with the path, and the error falls like
+    1/√horizon. Kicks are of order 1 in law for u, so the usual step is a hundredth of the shortest
+    time scale.
+
+    Args:
+        system: a flow, with noise or without.
+        x0: the start, shape (n, d).
+        horizon: how long to follow the perturbation.
+        t0: the time of the start.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+        method: `Adaptive` or `Fixed`; by default the usual one of the system.
+        key: an integer or a JAX key, for the perturbation and for the noise. A system with noise
+            needs one. Without noise the default is 0, so that two calls agree: for almost every
+            perturbation the exponent is the same.
 
     >>> from attnflow.systems import PureAttention
     >>> V = jnp.array([[0.1, 1.0], [0.0, -1.0]])
@@ -173,13 +202,11 @@ class Tangent(System):
     def __init__(self, system: Any): ...
 
     def velocity(self, t: Any, x: Any, masses: Any = None) -> Any:
-        """The velocities of tokens, perturbation and growth."""
         v, Dv_u = jax.jvp(lambda y: self.system.velocity(t, y, masses), (x.x,), (x.u,))
         rate = jnp.sum(x.u * Dv_u)
         return Perturbed(v, Dv_u - rate * x.u, rate)
 
     def positions(self, x: Any) -> Float[Array, "n d"]:
-        """The tokens."""
         return x.x
 
     def retract(self, x: Any) -> Any:
@@ -190,7 +217,6 @@ class Tangent(System):
 
     @property
     def breaks(self) -> Breaks:
-        """Those of the flow."""
         return self.system.breaks
 
 
@@ -216,20 +242,16 @@ class TangentDiffusion(Tangent, Diffusive):
 
     @property
     def ito(self) -> bool:
-        """As of the system."""
         return self.system.ito
 
     @property
     def additive(self) -> bool:
-        """False: a kick also turns u."""
-        return False
+        return False  # a kick also turns u
 
     def noise_rate(self, x: Any) -> Float[Array, ""]:
-        """As of the system."""
         return self.system.noise_rate(x.x)
 
     def noise_shape(self, x: Any) -> tuple[int, ...]:
-        """W moves the tokens."""
         return self.system.noise_shape(x.x)
 
     def apply_noise(self, t: Any, x: Any, w: Float[Array, "n d"], masses: Any = None) -> Any:

@@ -32,10 +32,12 @@ class Cells(NamedTuple):
 class Wasserstein:
     """A distance, how it was computed, and how far it may be off.
 
-    - "exact": W_p to rounding; `error` is 0.
-    - "sliced": not W_p but its mean over projections to random lines or great circles,
-      `(mean W_p^p)^{1/p}`; `error` is the standard error over these. In R^d it is at most W_p, and
-      usually far below it.
+    Attributes:
+        distance: the distance.
+        method: "exact" is W_p up to rounding. "sliced" is not W_p but its mean over projections to
+            random lines or great circles, `(mean W_p^p)^{1/p}`: in R^d at most W_p, and usually far
+            below it.
+        error: 0 for "exact", the standard error over the projections for "sliced".
     """
 
     distance: float
@@ -62,10 +64,19 @@ def wasserstein(
         W_p(μ, ν)^p = min over plans of ∫ dist(x, y)^p
 
     On the circle (`Circle()` with angles `(n, 1)`, or `Sphere()` with d = 2) and on the line it is
-    exact for any number of tokens, and x or y may be a `Cells`. On `Sphere()`, with angles
-    as distances, and in R^d it comes from POT (the extra `transport`): exact up to 4,096
-    tokens against as many (some 10 s), and sliced above, with directions from `key`; the result
-    says which. Masses are those of x and of y, and count by their shares. Runs on the host.
+    exact for any number of tokens. On `Sphere()`, with angles as distances, and in R^d it comes
+    from POT (the extra `transport`): exact up to 4,096 tokens against as many (some 10 s), and
+    sliced above; the result says which. Runs on the host.
+
+    Args:
+        x: tokens, shape (n, d), or a density on the circle as `Cells`.
+        y: tokens, shape (m, d), or a density on the circle as `Cells`.
+        p: 1 or 2.
+        space: `Circle()`, `Sphere()` or `Euclidean()`, which is the default.
+        masses: those of x, shape (n,), equal by default; only their shares count.
+        other_masses: those of y, shape (m,), likewise.
+        key: an integer or a JAX key, for the directions of a sliced distance. The default 0 takes
+            the same directions in every call, so that distances can be compared.
 
     >>> x, y = np.array([[0.0], [1.0]]), np.array([[0.5], [3.5]])
     >>> wasserstein(x, y)

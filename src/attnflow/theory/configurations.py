@@ -33,19 +33,27 @@ SETTLED = 1e-6
 """The gradient of a minimum is shorter than this times β."""
 
 NEWTON_STEPS = 8
-"""At most so many, of which three are usual: each doubles the number of right digits."""
+"""The most Newton steps; three are usual: each doubles the number of right digits."""
 
 
 @dataclass(frozen=True)
 class Configuration:
     """The best configuration that was found, and how often it was.
 
-    `points` (n, d) has the least E_β of all starts. `energy` is that of [P](3.5), as
-    `observe.energy` has it, which counts i = j too. `log_sum` is `log Σ_{i≠j} e^{β <x_i,x_j>}`
-    without these constant terms, which hide the others for large β; `gradient_norm` is the length
-    of its gradient. `energies` and `log_sums` are those of all starts, in their order, and `hits`
-    counts those whose log sum is the best to 1e-9. `name` is that of a sharp configuration with
-    the same inner products, which is then a proven minimum (T9.2), or None.
+    Attributes:
+        beta: inverse temperature β.
+        points: the points with the least E_β of all starts, shape (n, d).
+        energy: their E_β of [P](3.5), as `observe.energy` has it, which counts i = j too.
+        log_sum: `log Σ_{i≠j} e^{β <x_i,x_j>}`, without those constant terms, which hide the others
+            for large β.
+        gradient_norm: the length of the gradient of `log_sum`.
+        inner_products: the distinct inner products and how often each occurs.
+        strength: the largest t for which the points are a spherical t-design.
+        name: the sharp configuration with the same inner products, which is a proven minimum
+            (T9.2), or None.
+        energies: the energy that each start led to, shape (starts,).
+        log_sums: the log sum that each start led to, shape (starts,).
+        hits: how many of these are the best up to 1e-9.
     """
 
     beta: float
@@ -61,7 +69,6 @@ class Configuration:
     hits: int
 
     def __str__(self) -> str:
-        """A few words on what was found."""
         n, d = self.points.shape
         values = len(self.inner_products.values)
         return (
@@ -84,17 +91,25 @@ def optimal_configuration(
 ) -> Configuration:
     """The n points on S^{d−1} with the least energy E_β that many starts lead to ([P] §9.1).
 
-    Uniform starts, or those of `x0` of shape (n, d) or (starts, n, d), follow SA with V = −I for a
-    time 10 (1 + β). SciPy's trust-region method then takes each to a local minimum of
-    `log Σ_{i≠j} e^{β <x_i,x_j>}`, and Newton steps sharpen the best to rounding. Only products
-    with the Hessian are needed, so memory is O(n²) for each start. A β above 64, at which distant
-    points would not feel each other, is reached from there by factors of 4.
+    Starts follow SA with V = −I for a time 10 (1 + β). SciPy's trust-region method then takes each
+    to a local minimum of `log Σ_{i≠j} e^{β <x_i,x_j>}`, and Newton steps sharpen the best to
+    rounding. Only products with the Hessian are needed, so memory is O(n²) for each start. A β
+    above 64, at which distant points would not feel each other, is reached from there by factors
+    of 4.
 
     How clearly an energy tells configurations apart depends on β. Two t-designs differ only in
     degrees k > t, whose part in the energy is the coefficient a_k of `gegenbauer_coefficients`,
     and that falls like β^k / k! once k exceeds β: below β ≈ t a minimum is so flat that rounding
     blurs it. Far above, the energy sees little but nearest neighbours and has many local minima.
     Good values: β between t and 2t.
+
+    Args:
+        n: the number of points.
+        d: the dimension of the space around the sphere.
+        beta: inverse temperature β > 0.
+        starts: the number of uniform starts.
+        key: an integer or a JAX key, for these starts; by default 0, the same ones in every call.
+        x0: starts of your own instead, shape (n, d) or (starts, n, d).
 
     >>> found = optimal_configuration(6, 3, 2.0, starts=2)
     >>> found.name, found.strength, (found.inner_products.values.round(9) + 0.0).tolist()

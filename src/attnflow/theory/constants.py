@@ -74,6 +74,12 @@ def concentration_bound(
     anyway, which this exceeds from `t = log(d / log d) / (20 n max(1, β))` on. Infinite where a
     float cannot hold it.
 
+    Args:
+        beta: inverse temperature β.
+        n: the number of tokens.
+        d: the dimension, at least n.
+        t: times, of any shape.
+
     >>> print(concentration_bound(1.0, 2, 10_000, [0.0, 0.1, 100.0]).round(4))
     [0.0607 0.4485    inf]
     """

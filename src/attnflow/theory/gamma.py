@@ -48,9 +48,14 @@ def gamma(
         SA:   γ' = 2 e^{βγ} (1−γ) ((n−1)γ+1) / (e^β + (n−1) e^{βγ})
         USA:  γ' = (2/n) e^{βγ} (1−γ) ((n−1)γ+1)
 
-    SA if `normalised`, else USA. As accurate as t itself: for large β, γ rises within one unit of
-    time after t ≈ e^β/β, and there the rounding of t shows. Works under jit, vmap and grad, in β
-    and in the times.
+    As accurate as t itself: for large β, γ rises within one unit of time after t ≈ e^β/β, and there
+    the rounding of t shows. Works under jit, vmap and grad, in β and in the times.
+
+    Args:
+        beta: inverse temperature β.
+        n: the number of tokens, at least 2.
+        ts: times, of any shape.
+        normalised: True for SA, False for USA.
 
     >>> print(gamma(1.0, 32, [0.0, 1.0, 5.27]).round(4))
     [0.     0.1518 0.999 ]
@@ -71,6 +76,12 @@ def gap(
 
     It falls as e^{−2t} under SA and as e^{−2t e^β} under USA in the end.
 
+    Args:
+        beta: inverse temperature β.
+        n: the number of tokens, at least 2.
+        ts: times, of any shape.
+        normalised: True for SA, False for USA.
+
     >>> print(f"{float(gap(1.0, 32, 100.0)):.4e}")
     5.2390e-86
     """
@@ -89,6 +100,12 @@ def transition_time(
     """The time at which γ_β(t) = 1 − δ: the transition curve Γ of (6.12), for every β at once.
 
     Infinite where it is too large for a float. Works under jit, vmap and grad.
+
+    Args:
+        beta: inverse temperature β, of any shape.
+        n: the number of tokens, at least 2.
+        delta: how far γ is from 1 at that time, between 0 and 1; the paper's figures have 1e-3.
+        normalised: True for SA, False for USA.
 
     >>> print(transition_time([1.0, 3.0, 5.0], 32, 1e-3).round(2))
     [5.27 5.9  9.54]

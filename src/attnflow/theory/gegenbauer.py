@@ -29,6 +29,11 @@ def gegenbauer_coefficients(beta: float | int, d: int, degree: int) -> Float[np.
     overflow nor cancel in any dimension. Runs on the host: how many degrees the sum needs depends
     on β. Infinite where they are too large for a float, 0 where too small.
 
+    Args:
+        beta: inverse temperature β ≥ 0.
+        d: the dimension of the space around the sphere, at least 2.
+        degree: the last k.
+
     >>> gegenbauer_coefficients(1.0, 3, 3).round(6).tolist()
     [1.175201, 1.103638, 0.357814, 0.070456]
     """
@@ -73,6 +78,11 @@ def bessel_ratios(beta: Any, d: int, degree: int) -> Iterator[tuple[int, Any]]:
     """Degrees k and I_{k+ν}(β) / I_{k−1+ν}(β), from beyond `degree` down to 1; β may be an array.
 
     Their continued fraction is begun so far out that the rest of it is below rounding.
+
+    Args:
+        beta: inverse temperature β, a number or an array.
+        d: the dimension of the space around the sphere, at least 2.
+        degree: the degree that must be right; the first pairs are of higher degrees.
 
     >>> k, ratio = list(bessel_ratios(1.0, 3, 1))[-1]
     >>> k, round(ratio, 6)  # coth 1 − 1

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from attnflow.checks import require_positive
 from attnflow.errors import InputError
+from attnflow.retired import RenamedAttribute
 from attnflow.theory.hypotheses import Form, Hypothesis, Leading, equality, rounding
 from attnflow.weights import Heads, Weight
 
@@ -20,21 +21,31 @@ Kind = Literal["origin", "polytope", "polytope x subspace", "hyperplanes", "none
 class LimitGeometry:
     """What is proven about the limit of the tokens, and why.
 
-    `leading` is the leading eigenvalue of V where it is real. Where the limit is in hyperplanes,
-    `direction` is its eigenvector φ₁ of length 1 and `functional` the dual φ₁* (φ₁*(φ₁) = 1) whose
-    values at the tokens converge. Where it is a polytope × subspace, `projection` is the one onto
-    the eigenspace F along G. `quantities` are the numbers that decided, relative to |V| and |QᵀK|.
+    Attributes:
+        kind: the shape of the limit, or "none proven".
+        theorem: the theorem of [E] that says so, or None.
+        why: the reasons in words: the hypotheses that hold, or those that do not.
+        tol: the closeness at which inequalities were decided.
+        quantities: the numbers that decided, relative to |V| and |QᵀK|.
+        leading: the leading eigenvalue of V where it is real.
+        direction: for hyperplanes, its eigenvector φ₁ of length 1, shape (d,).
+        functional: for hyperplanes, the dual φ₁* with φ₁*(φ₁) = 1, shape (d,): its values at the
+            tokens converge.
+        projection: for a polytope × subspace, the projection onto the eigenspace F along G, shape
+            (d, d).
     """
 
     kind: Kind
     theorem: str | None
     why: str
-    tolerance: float
+    tol: float
     quantities: dict[str, float] = field(default_factory=dict)
     leading: float | None = None
     direction: Float[np.ndarray, " d"] | None = None
     functional: Float[np.ndarray, " d"] | None = None
     projection: Float[np.ndarray, "d d"] | None = None
+
+    tolerance = RenamedAttribute("tol")
 
 
 def limit_geometry(
@@ -51,7 +62,13 @@ def limit_geometry(
 
     Equalities must hold to rounding, inequalities for all matrices within `tol` of the given ones,
     relative to their norms; what lies between is "none proven". Entries count as exact, so pass
-    float64. Q, K and V as in `Heads`: numbers are multiples of the identity. Runs on the host.
+    float64. Runs on the host.
+
+    Args:
+        Q: query matrix, k × d, or a number c for c times the identity, which is the default.
+        K: key matrix, like Q.
+        V: value matrix, d × d, like Q.
+        tol: how close matrices count as indistinguishable, relative to their norms.
 
     >>> limit_geometry().kind, limit_geometry(V=-1.0).kind
     ('polytope', 'origin')
@@ -123,7 +140,13 @@ def _paranormal(lead: Leading, tol: float) -> list[Hypothesis]:
 
 
 def good_triple(lead: Leading, form: Form, tol: float) -> list[Hypothesis]:
-    """The hypotheses of T4.1; none but the first where that one fails, as φ₁ is not defined."""
+    """The hypotheses of T4.1; only the first where that one fails, as φ₁ is then not defined.
+
+    Args:
+        lead: the leading eigenvalue of V.
+        form: QᵀK.
+        tol: how close matrices count as indistinguishable, relative to their norms.
+    """
     positive = lead.positive(tol)
     if not positive.holds:
         return [positive]

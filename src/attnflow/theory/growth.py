@@ -30,8 +30,15 @@ def linear_growth(
     kernel is diagonal in harmonics. Without noise every mode grows for β > 0; noise σ damps those
     for which the bracket is negative. At β = 0 only k = 1 grows, at (d − 1)/d.
 
-    β, k and σ may be arrays, which are broadcast. Ratios of Bessel functions come from their
+    Arrays are broadcast. Ratios of Bessel functions come from their
     continued fraction, so that no β or d overflows or divides 0 by 0 for SA.
+
+    Args:
+        beta: inverse temperature β ≥ 0, a number or an array.
+        d: the dimension of the space around the sphere, at least 2.
+        k: the degree of the mode, at least 1, a number or an array.
+        normalised: True for SA, False for USA.
+        sigma: the strength of the noise, as in `Noisy`, a number or an array.
 
     >>> linear_growth(4.0, 2, np.array([1, 2, 3, 4])).round(4).tolist()
     [0.2159, 0.5682, 0.6644, 0.5013]
@@ -61,8 +68,13 @@ def fastest_mode(
 ) -> Int[np.ndarray, ...]:
     """The k whose mode grows fastest about the uniform measure, or 0 where none grows.
 
-    On the circle it is how many clusters first appear: about √(2β) of them without noise. SA and
-    USA differ in it only through noise.
+    On the circle it is how many clusters first appear: about √(2β) of them without noise.
+
+    Args:
+        beta: inverse temperature β ≥ 0, a number or an array.
+        d: the dimension of the space around the sphere, at least 2.
+        normalised: True for SA, False for USA; they differ only through noise.
+        sigma: the strength of the noise, as in `Noisy`, a number or an array.
 
     >>> fastest_mode([1.0, 5.0, 20.0, 80.0]).tolist()
     [1, 3, 6, 13]

@@ -47,20 +47,27 @@ def rounding(d: int) -> float:
 
 @dataclass(frozen=True)
 class Form:
-    """`M = QᵀK` over its norm, with what its entries may owe to rounding."""
+    """`M = QᵀK` over its norm.
+
+    Attributes:
+        M: the matrix, shape (d, d).
+        asymmetry: how far it is from being symmetric.
+        smallest: the smallest eigenvalue of its symmetric part.
+        multiple: the mean c of its diagonal.
+        from_multiple: how far it is from cI.
+        rounding: what its entries may owe to rounding.
+    """
 
     M: Float[np.ndarray, "d d"]
     asymmetry: float
     smallest: float
-    """The smallest eigenvalue of the symmetric part."""
     multiple: float
-    """The mean c of the diagonal, and how far M is from c I."""
     from_multiple: float
     rounding: float
 
     @classmethod
     def of(cls, M: Float[np.ndarray, "d d"], factors: float) -> Form:
-        """`factors` is |Q| |K|, which sets the rounding of their product."""
+        """The form M; `factors` is |Q| |K|, which sets the rounding of their product."""
         norm = float(np.linalg.norm(M, 2))
         M = M / norm if norm else M
         c = float(np.trace(M)) / len(M)
@@ -99,27 +106,33 @@ class Form:
 
 @dataclass(frozen=True)
 class Leading:
-    """The leading eigenvalue λ of V over its norm: how often, how well separated, and where.
+    """The leading eigenvalue λ of V over its norm: its multiplicity, separation and eigenspace.
 
     V maps F, the span of the eigenvectors, and a complement G to themselves. Both come from one
-    decomposition of V − λ, as its null space and its range; the smaller their angle, the larger the
-    `condition` (infinite if V is defective at λ).
+    decomposition of V − λ, as its null space and its range.
+
+    Attributes:
+        value: the eigenvalue λ.
+        multiplicity: the number m of eigenvalues that are λ.
+        other: the largest modulus of the other eigenvalues.
+        defect: the largest of the m smallest singular values of V − λ.
+        condition: grows as the angle between F and G shrinks; infinite if V is defective at λ.
+        separation: the least of the other singular values of V − λ.
+        margin: a lower bound, to first order, for how far V is from a matrix in which another
+            eigenvalue reaches the modulus of λ.
+        right: a basis of F, shape (d, m).
+        left: a basis of the normals of G, shape (d, m), with leftᵀ right = 1.
     """
 
     value: complex
     multiplicity: int
     other: float
-    """The largest modulus of the other eigenvalues."""
     defect: float
-    """The largest of the `multiplicity` smallest singular values of V − λ."""
     condition: float
     separation: float
-    """The least of the other singular values of V − λ."""
     margin: float
-    """How far V is, at least and to first order, from one where another modulus reaches λ."""
     right: Float[np.ndarray, "d m"]
     left: Float[np.ndarray, "d m"]
-    """Bases of F and of the complement's normals, with leftᵀ right = 1."""
 
     @classmethod
     def of(cls, V: Float[np.ndarray, "d d"], tol: float) -> Leading:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from attnflow.errors import InputError
 from attnflow.observe import clusters, hull
+from attnflow.retired import RenamedAttribute
 from attnflow.simulation import Adaptive, Trajectory
 from attnflow.weights import invariant_subspace
 
@@ -26,18 +27,22 @@ SAME_POINT = 1e-3
 
 
 def late(max_steps: int = 100_000) -> Adaptive:
-    """For late times, which are nearly a hard maximum; the limit does not need more digits.
+    """The method for late times, at which attention is nearly a hard maximum.
 
-    A run that needs far more steps than others has met a tie, and would take very long.
+    The limit does not need more digits. A run that needs far more steps than others has met a tie,
+    and would take very long.
     """
     return Adaptive(rtol=1e-6, atol=1e-9, max_steps=max_steps)
 
 
-def leading_coordinates(V: Any, d: int, resolution: float = 1e-9) -> Float[np.ndarray, "m d"]:
+def leading_coordinates(V: Any, d: int, tol: float = 1e-9) -> Float[np.ndarray, "m d"]:
     """Coordinates in the leading invariant subspace F of V, along the other one.
 
-    Eigenvalues whose real parts differ by less than `resolution` of the spectral radius count as
-    equal. V is nothing (identity), a number or a matrix.
+    Args:
+        V: value matrix, d × d; a number is a multiple of the identity, None the identity.
+        d: the dimension of the tokens.
+        tol: eigenvalues whose real parts differ by less, in parts of the spectral radius, count as
+            equal.
 
     >>> print(leading_coordinates(np.diag([1.0, 0.5]), 2))
     [[1. 0.]]
@@ -46,7 +51,7 @@ def leading_coordinates(V: Any, d: int, resolution: float = 1e-9) -> Float[np.nd
         return np.eye(d)
     V = np.asarray(V, dtype=float)
     eigenvalues = np.linalg.eigvals(V)
-    cut = eigenvalues.real.max() - resolution * np.abs(eigenvalues).max()
+    cut = eigenvalues.real.max() - tol * np.abs(eigenvalues).max()
     return invariant_subspace(V, lambda value: value.real >= cut)[1]
 
 
@@ -97,7 +102,7 @@ def growing_coordinates(V: Any, d: int) -> Float[np.ndarray, "m d"]:
 
 
 def growing_points(V: Any, zs: Float[np.ndarray, "T n d"] | Trajectory) -> tuple[int, float]:
-    """At how many points the growing coordinates are at the end, and how far they `moved`.
+    """The number of points at which the growing coordinates end, and how far they `moved`.
 
     Growing are those along eigenvalues of V with positive real part. Points within 1e-2 of the
     `size` are one. Where nothing grows there is one point, and the subspace is all of R^d. Pass the
@@ -119,15 +124,22 @@ def growing_points(V: Any, zs: Float[np.ndarray, "T n d"] | Trajectory) -> tuple
 class MeasuredGeometry:
     """What formed, with the numbers that say so.
 
-    `residual` is the largest distance of a token to `(∂K ∪ {0}) × G` in units of K's size (for the
-    origin: of the start's), `dimension` that of F, `points` the number of distinct points in F.
+    Attributes:
+        kind: the shape, or "unsettled".
+        residual: the largest distance of a token to `(∂K ∪ {0}) × G` in units of K's size (for the
+            origin: of the start's).
+        dimension: the dimension of F.
+        points: the number of distinct points in F.
+        tol: the residual up to which a run counts as settled.
     """
 
     kind: Kind
     residual: float
     dimension: int
     points: int
-    tolerance: float
+    tol: float
+
+    tolerance = RenamedAttribute("tol")
 
 
 def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> MeasuredGeometry:

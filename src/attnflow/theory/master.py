@@ -34,8 +34,13 @@ class MasterEquation:
     complex. With V its eigenvalues multiply them: `e^{λ_i μ_k t}`. Several heads, or eigenvectors
     that are nearly dependent (`method` says "expm"), go through matrix exponentials.
 
-    `eigenvalues` are the λ_i, by falling real part. It follows the flow for short times only:
-    `departure_time` says for how long.
+    `eigenvalues` are the λ_i, by falling real part. The closed form follows the flow for short
+    times only: `departure_time` says for how long.
+
+    Args:
+        system: `PureAttention` with constant weights.
+        x0: the start, shape (n, d).
+        masses: masses of the tokens, shape (n,); by default 1 each.
 
     >>> import attnflow as af
     >>> master = MasterEquation(af.PureAttention(beta=0.0), np.array([[1.0], [-1.0]]))
@@ -127,9 +132,13 @@ class MasterEquation:
     ) -> float:
         """The first time at which a token of the flow is `tol` away from the closed form.
 
-        The distance is measured relative to the largest token at that time, as tokens may grow.
-        `inf` if it does not happen up to `horizon`. The flow is run by `method`, by default
-        `Adaptive(rtol=1e-10)`.
+        Distances are relative to the largest token at that time, as tokens may grow. `inf` if it
+        does not happen up to `horizon`.
+
+        Args:
+            tol: the distance, relative to the largest token.
+            horizon: how long to follow the flow.
+            method: how to run the flow; by default `Adaptive(rtol=1e-10)`.
 
         >>> import attnflow as af
         >>> master = MasterEquation(af.PureAttention(V=-1.0), af.initial.cube(8, 2, key=0))

@@ -25,8 +25,12 @@ GOLDEN = (1 + math.sqrt(5)) / 2
 class Sharp(NamedTuple):
     """A sharp configuration of n points in R^d.
 
-    `inner_products` are the values that different points have, increasing, and `strength` is the
-    largest t for which they are a spherical t-design.
+    Attributes:
+        name: its name, as `sharp` takes it.
+        n: the number of points.
+        d: the dimension of the space around the sphere.
+        inner_products: the distinct inner products of different points, increasing.
+        strength: the largest t for which they are a spherical t-design.
     """
 
     name: str
@@ -39,8 +43,11 @@ class Sharp(NamedTuple):
 def sharp(name: str, *, n: int | None = None, d: int | None = None) -> Float[np.ndarray, "n d"]:
     """The points of a sharp configuration.
 
-    "polygon" needs `n`, "simplex" and "cross-polytope" need `d` (a simplex has n = d + 1 points
-    unless it is told to have fewer); all others are one configuration each.
+    Args:
+        name: "polygon", "simplex", "cross-polytope", "icosahedron", "600-cell", "Clebsch",
+            "Schläfli", "Gosset" or "E8".
+        n: the number of points: needed for a polygon; a simplex has d + 1 unless n asks for fewer.
+        d: the dimension: needed for a simplex and a cross-polytope.
 
     >>> sharp("600-cell").shape, sharp("simplex", d=5).shape
     ((120, 4), (6, 5))
@@ -95,7 +102,7 @@ def recognised(x: Real[ArrayLike, "n d"], tol: float | int = 1e-6) -> str | None
 
 
 def _sizes(name: str, n: int | None, d: int | None) -> tuple[int, int]:
-    """How many points in which dimension, from whichever of the two is told."""
+    """How many points in which dimension, from whichever of the two is given."""
     wanted = "n" if name == "polygon" else "d"
     if (n if name == "polygon" else d) is None:
         raise InputError(f"{wanted} must be given for a {name}: it exists for every {wanted}.")

@@ -22,7 +22,13 @@ GAP = 0.6
 
 
 class Triple(NamedTuple):
-    """Weights of one head, as `RescaledAttention(**triple._asdict())` takes them."""
+    """Weights of one head, as `RescaledAttention(**triple._asdict())` takes them.
+
+    Attributes:
+        Q: query matrix.
+        K: key matrix.
+        V: value matrix.
+    """
 
     Q: Matrix
     K: Matrix
@@ -49,9 +55,15 @@ def hyperplanes(
 ) -> Triple:
     """A good triple (T4.1): λ₁ = 1 is simple and leads, and <Qφ₁, Kφ₁> > 0.
 
-    The other eigenvalues are real and uniform in [−0.6, 0.6], or `growing` − 1 of them lie in
-    [0.3, 0.6] and the rest in [−0.5, −0.1]. If `rotating`, which needs d ≥ 3, the first two of
-    them are a conjugate pair of modulus 0.6 instead, at a random angle.
+    The other eigenvalues are real and uniform in [−0.6, 0.6]. With `growing`, all but
+    one of that many lie in [0.3, 0.6] and the rest in [−0.5, −0.1].
+
+    Args:
+        d: the dimension.
+        key: an integer or a JAX key.
+        growing: the number of eigenvalues with positive real part; by default it is left to chance.
+        rotating: whether the second and third eigenvalue are a conjugate pair of modulus 0.6 at a
+            random angle, which needs d ≥ 3.
     """
     values, basis, queries, keys = jax.random.split(key, 4)
     u = np.asarray(jax.random.uniform(values, (d - 1,)))
@@ -73,7 +85,13 @@ def hyperplanes(
 
 
 def subspace(d: int, multiplicity: int, key: RandomKey) -> Triple:
-    """QᵀK ≻ 0 and V = I on F, of spectral radius ½ on G (T5.1)."""
+    """QᵀK ≻ 0 and V = I on F, of spectral radius ½ on G (T5.1).
+
+    Args:
+        d: the dimension.
+        multiplicity: the dimension of F.
+        key: an integer or a JAX key.
+    """
     scores, values = jax.random.split(key)
     Q, K = positive_scores(d, scores)
     return Triple(Q, K, weights.paranormal(d, multiplicity, condition=2.0, key=values))

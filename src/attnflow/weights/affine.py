@@ -17,13 +17,23 @@ from attnflow.weights.rotary import Rotary, as_rotary
 class AffineHeads(AbstractHeads):
     """Heads with biases and a matrix O behind each: `Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O`.
 
-    Scores are `<Q x_i + b_Q, K x_j + b_K>`. With O (d × v) the values V may be v × d; without it V
-    is d × d, as in `Heads`. Biases b_Q, b_K are (k,), b_V is (v,), each with a leading axis
-    of heads where they differ; b_O is (d,), for all heads together. With `rotary` queries and keys
-    are turned by their places before they meet (`Rotary`).
+    Scores are `<Q x_i + b_Q, K x_j + b_K>`. Weights are given as in `Heads`; all but b_O may have a
+    leading axis of heads.
 
     A model that keeps its heads side by side in matrices of d rows has them here as
     `Q.reshape(H, d // H, d)`, `b_Q.reshape(H, d // H)`, `O.reshape(d, H, d // H).swapaxes(0, 1)`.
+
+    Args:
+        Q: query matrix, k × d; left out, the identity.
+        K: key matrix, like Q.
+        V: value matrix, v × d; without O it is d × d.
+        O: output matrix, d × v.
+        b_Q: the bias of queries, shape (k,); left out, 0.
+        b_K: the bias of keys, shape (k,).
+        b_V: the bias of values, shape (v,).
+        b_O: the bias of the sum over heads, shape (d,).
+        rotary: a `Rotary` or its frequencies, shape (k/2,): queries and keys are then turned by
+            their places.
 
     >>> import jax.numpy as jnp
     >>> heads = AffineHeads(V=jnp.ones((4, 2, 3)), O=jnp.ones((4, 3, 2)), b_Q=jnp.ones((4, 3)))
@@ -96,18 +106,15 @@ class AffineHeads(AbstractHeads):
 
     @property
     def plain_scores(self) -> bool:
-        """Whether moreover scores have neither biases nor positions."""
         plain = self.b_Q is None and self.b_K is None and self.rotary is None
         return super().plain_scores and plain
 
     @property
     def scalar_values(self) -> bool:
-        """Whether moreover values have neither biases nor an output matrix."""
         return super().scalar_values and self._plain_values
 
     @property
     def isotropic(self) -> bool:
-        """Whether moreover nothing is added to the sum over heads."""
         return super().isotropic and self.b_O is None
 
     @property
@@ -116,23 +123,19 @@ class AffineHeads(AbstractHeads):
 
     @property
     def dim(self) -> int | None:
-        """The dimension d that the weights expect, or None when any will do."""
         O = shape_of(self.O)
         return super().dim or (O[-2] if O else None)
 
     @property
     def autonomous(self) -> bool:
-        """Whether no weight is a function of t."""
         return super().autonomous and constant(self.b_O)
 
     @property
     def placed(self) -> bool:
-        """Whether positions are rotary."""
         return self.rotary is not None
 
     @property
     def breaks(self) -> Breaks:
-        """The times at which some weight jumps."""
         return super().breaks.also(breaks_of(self.b_O))
 
     def queries(self, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
@@ -147,7 +150,7 @@ class AffineHeads(AbstractHeads):
         return u if self.rotary is None else self.rotary(u)
 
     def values(self, x: Float[Array, "n d"]) -> Float[Array, "n v"]:
-        """`V x_j + b_V` of a single head; tokens where V alone comes after the mean."""
+        """`V x_j + b_V` of a single head; the tokens where V is applied after the mean."""
         return x if self._plain_values else _plus(apply(self.V, x), self.b_V)
 
     def out(self, means: Float[Array, "n v"]) -> Float[Array, "n d"]:
@@ -155,7 +158,6 @@ class AffineHeads(AbstractHeads):
         return super().out(means) if self._plain_values else apply(self.O, means)
 
     def at(self, t: Any, dtype: Any) -> AbstractHeads:
-        """The weights at time t as arrays of the given dtype."""
         now = super().at(t, dtype)
         return eqx.tree_at(
             lambda heads: heads.b_O,
@@ -169,11 +171,10 @@ class AffineHeads(AbstractHeads):
         return _plus(super().sum(fn), self.b_O)
 
     def restricted(self, basis: Float[Array, "r d"]) -> None:
-        """None: biases lead out of the span of the tokens."""
+        # Biases lead out of the span of the tokens.
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """The weights that are not left out."""
         names = (*self.RANKS, "b_O")
         named = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         return named | ({} if self.rotary is None else {"rotary": self.rotary.frequencies})

@@ -1,6 +1,6 @@
 """Named families of random matrices. Every draw takes a key; `heads=H` draws H of them.
 
-Entries are O(1) as drawn: `P-fig5` of the papers divides products by √d, which `scale` does.
+Entries are O(1) as drawn: where a paper divides products by √d, `scale` does it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,16 @@ def ginibre(
     scale: float | int = 1.0,
     key: RandomKey,
 ) -> Float[Array, "*heads k d"]:
-    """Real Ginibre: independent N(0, scale²) entries; `rows` makes it rectangular (k × d).
+    """Real Ginibre: independent N(0, scale²) entries, square or k × d.
 
     About 14% of those with d = 128 have a real positive simple leading eigenvalue ([E] §4).
+
+    Args:
+        d: the number of columns.
+        rows: the number k of rows; by default d.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        scale: the standard deviation of an entry.
+        key: an integer or a JAX key.
 
     >>> ginibre(3, rows=2, heads=4, key=0).shape
     (4, 2, 3)
@@ -56,7 +63,14 @@ def wigner(
     scale: float | int = 1.0,
     key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
-    """Wigner: symmetric, independent N(0, scale²) entries on and above the diagonal."""
+    """Wigner: symmetric, independent N(0, scale²) entries on and above the diagonal.
+
+    Args:
+        d: the dimension.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        scale: the standard deviation of an entry.
+        key: an integer or a JAX key.
+    """
     G = ginibre(d, heads=heads, scale=scale, key=key)
     upper = jnp.triu(G)
     return upper + jnp.swapaxes(jnp.triu(G, 1), -1, -2)
@@ -71,6 +85,12 @@ def goe(
     key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
     """Gaussian orthogonal ensemble: `(G + Gᵀ)/√2`, whose law no rotation changes.
+
+    Args:
+        d: the dimension.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        scale: the standard deviation of an entry off the diagonal.
+        key: an integer or a JAX key.
 
     >>> V = goe(4, key=1)
     >>> bool((V == V.T).all())
@@ -88,7 +108,14 @@ def wishart(
     scale: float | int | None = None,
     key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
-    """Positive definite: `scale · G Gᵀ`, by default with scale 1/d so that the spectrum is O(1)."""
+    """Wishart: `scale · G Gᵀ` with G Ginibre, which is positive definite.
+
+    Args:
+        d: the dimension.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        scale: the factor; by default 1/d, so that the spectrum is O(1).
+        key: an integer or a JAX key.
+    """
     G = ginibre(d, heads=heads, key=key)
     return (1 / d if scale is None else scale) * G @ jnp.swapaxes(G, -1, -2)
 
@@ -102,10 +129,17 @@ def spectrum(
     heads: int | None = None,
     key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
-    """A random real matrix with the given eigenvalues (complex ones in conjugate pairs).
+    """A random real matrix with the given eigenvalues.
 
     Symmetric: `O diag(λ) Oᵀ` with O uniform among the orthogonal matrices. Otherwise `S Λ S⁻¹`
-    with Λ block diagonal and S a random basis of the given condition number.
+    with Λ block diagonal and S a random basis.
+
+    Args:
+        eigenvalues: the eigenvalues, complex ones in conjugate pairs.
+        symmetric: whether the matrix is symmetric, for real eigenvalues.
+        condition: the condition number of S, for a matrix that is not symmetric.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        key: an integer or a JAX key.
 
     >>> V = spectrum([1.0, 0.5 + 1j, 0.5 - 1j], symmetric=False, key=0)
     >>> print(np.sort_complex(np.round(np.linalg.eigvals(V), 10)))
@@ -132,7 +166,16 @@ def paranormal(
     heads: int | None = None,
     key: RandomKey,
 ) -> Float[Array, "*heads d d"]:
-    """`λ I ⊕ G`: λ = `leading` on a random subspace F, spectral radius `radius` < λ on G ([E] D2).
+    """`λ I ⊕ G`: λ on a random subspace F, a smaller spectral radius on G ([E] D2).
+
+    Args:
+        d: the dimension.
+        multiplicity: the dimension of F.
+        leading: the eigenvalue λ on F.
+        radius: the spectral radius on G, below λ.
+        condition: the condition number of the random basis.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        key: an integer or a JAX key.
 
     >>> V = paranormal(4, 2, leading=1.0, radius=0.3, key=0)
     >>> print(np.sort(np.round(np.abs(np.linalg.eigvals(V)), 8))[-2:])
@@ -168,6 +211,12 @@ def perron(
 ) -> Float[Array, "*heads d d"]:
     """Entrywise positive (uniform in (0, scale)), so that Perron's eigenvalue leads.
 
+    Args:
+        d: the dimension.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        scale: the largest entry possible.
+        key: an integer or a JAX key.
+
     >>> bool((perron(5, key=0) > 0).all())
     True
     """
@@ -186,6 +235,12 @@ def bias(
     key: RandomKey,
 ) -> Float[Array, "*heads d"]:
     """A vector of d independent N(0, scale²) entries, for biases.
+
+    Args:
+        d: the dimension.
+        heads: how many matrices to draw, as a leading axis; by default one, without the axis.
+        scale: the standard deviation of an entry.
+        key: an integer or a JAX key.
 
     >>> bias(5, key=0).shape
     (5,)

@@ -17,13 +17,19 @@ from attnflow.weights.heads import Weight, admit, apply, at_time, constant, shap
 class FeedForward(eqx.Module):
     """`x ↦ w σ(a x + b) + c` for each token, [P](2.2) and (2.8).
 
-    w is (d, m), a is (m, d), b is (m,) and c, the bias of trained models, is (d,). Each may be left
-    out (identity matrices, no biases), be a number (a multiple of the identity; the same bias for
-    all), or a function of t that returns one of these. σ is "relu", "gelu", "gelu_tanh", "silu",
-    "tanh" or a function.
+    Each weight may be left out (identity matrices, no biases), be a number (a multiple of the
+    identity; the same bias for all), or a function of t that returns one of these.
 
-    With g (m, d) the layer is gated, `x ↦ w (σ(g x) ⊙ (a x + b)) + c`: SwiGLU, as in Llama, for
+    With g the layer is gated, `x ↦ w (σ(g x) ⊙ (a x + b)) + c`: SwiGLU, as in Llama, for
     σ = "silu" (Shazeer, *GLU variants improve Transformer*, 2020).
+
+    Args:
+        w: the outer matrix, d × m.
+        a: the inner matrix, m × d.
+        b: the inner bias, shape (m,).
+        c: the outer bias of trained models, shape (d,).
+        sigma: the nonlinearity σ: "relu", "gelu", "gelu_tanh", "silu", "tanh" or a function.
+        g: the matrix of the gate, m × d; left out, there is no gate.
 
     >>> import jax.numpy as jnp
     >>> perceptron = FeedForward(w=2.0, b=1.0)

@@ -31,7 +31,14 @@ def lorentzian(
     even: bool = False,
     key: RandomKey | None = None,
 ) -> Float[Array, " n"]:
-    """The Lorentzian (Cauchy) law of half width Δ = `width`: density `Δ/π / ((ω − centre)² + Δ²)`.
+    """The Lorentzian (Cauchy) law of half width Δ: density `Δ/π / ((ω − centre)² + Δ²)`.
+
+    Args:
+        n: how many.
+        width: the half width Δ.
+        centre: the middle of the law.
+        even: whether to take the quantiles of evenly spaced levels instead of drawing.
+        key: an integer or a JAX key; needed unless `even`.
 
     >>> print(lorentzian(3, width=0.5, even=True).round(12) + 0.0)
     [-0.5  0.   0.5]
@@ -50,6 +57,13 @@ def normal(
 ) -> Float[Array, " n"]:
     """The Gaussian law of standard deviation `width`.
 
+    Args:
+        n: how many.
+        width: the standard deviation.
+        centre: the middle of the law.
+        even: whether to take the quantiles of evenly spaced levels instead of drawing.
+        key: an integer or a JAX key; needed unless `even`.
+
     >>> print(normal(3, width=1.0, even=True).round(3) + 0.0)
     [-0.674  0.     0.674]
     """
@@ -66,6 +80,13 @@ def uniform(
     key: RandomKey | None = None,
 ) -> Float[Array, " n"]:
     """The uniform law between `centre − width` and `centre + width`.
+
+    Args:
+        n: how many.
+        width: half the length of the interval.
+        centre: the middle of the law.
+        even: whether to take the quantiles of evenly spaced levels instead of drawing.
+        key: an integer or a JAX key; needed unless `even`.
 
     >>> print(uniform(3, width=1.0, even=True))
     [-0.5  0.   0.5]

@@ -27,6 +27,11 @@ def erdos_renyi(
     Symmetric, entries 0 and 1, no loops. It is connected with high probability for
     `p > log(n)/n`, and has isolated nodes below.
 
+    Args:
+        n: the number of nodes.
+        p: the probability of an edge.
+        key: an integer or a JAX key.
+
     >>> a = erdos_renyi(30, 0.2, key=0)
     >>> bool((a == a.T).all()), float(jnp.trace(a))
     (True, 0.0)

@@ -18,12 +18,12 @@ from attnflow.weights.breaks import Breaks, breaks_of
 
 Schedule = Callable[[Any], Array]
 Weight = ArrayLike | Schedule | None
-"""Nothing (identity), a number c (c times identity), a matrix, a stack of matrices (one for each
+"""None (identity), a number c (c times the identity), a matrix, a stack of matrices (one for each
 head), or a function of time that returns one of these."""
 
 
 def apply(W: Float[Array, ...] | None, x: Float[Array, "*n d"]) -> Float[Array, "*n k"]:
-    """`W x` for each row x, where W is nothing (identity), a number or a matrix.
+    """`W x` for each row x, where W is None (identity), a number or a matrix.
 
     >>> x = jnp.array([[1.0, 2.0]])
     >>> print(apply(None, x), apply(jnp.array(-1.0), x), apply(jnp.array([[1.0, 1.0]]), x))
@@ -42,7 +42,13 @@ def shape_of(W: Any) -> tuple[int, ...] | None:
 
 
 class AbstractHeads(eqx.Module):
-    """What one or several attention heads share, with biases or without."""
+    """What one or several attention heads share, with biases or without.
+
+    Args:
+        Q: query matrix; left out, the identity.
+        K: key matrix, like Q.
+        V: value matrix, like Q.
+    """
 
     RANKS: ClassVar[dict[str, int]]
     """The weights, and how many axes one has for a single head."""
@@ -195,9 +201,14 @@ class AbstractHeads(eqx.Module):
 class Heads(AbstractHeads):
     """The weights of attention: scores `<Q x_i, K x_j>`, values `V x_j`.
 
-    Each of Q (k × d), K (k × d) and V (d × d) may be left out (identity, and no product is done),
-    be a number (that multiple of the identity), a matrix, a stack with a leading axis of heads
-    ([E] §6, [P](2.7)), or a function of t that returns any of these.
+    Each of them may be left out (identity, and no product is done), be a number (that multiple of
+    the identity), a matrix, a stack with a leading axis of heads ([E] §6, [P](2.7)), or a function
+    of t that returns any of these.
+
+    Args:
+        Q: query matrix, k × d.
+        K: key matrix, k × d.
+        V: value matrix, d × d.
 
     >>> heads = Heads(V=-1.0)
     >>> heads.count is None, heads.dim is None
@@ -212,7 +223,7 @@ class Heads(AbstractHeads):
         """The heads that act on c as these act on c B, or None where V leads out of the span of B.
 
         Without any matrix they are the same heads. A matrix that depends on time gives None, and
-        so does a traced V, as nothing is known of them.
+        so does a traced V, since its value is not known.
 
         >>> B = jnp.eye(2, 3)
         >>> Heads(Q=jnp.ones((1, 3)), K=jnp.ones((1, 3))).restricted(B).Q.shape
@@ -237,7 +248,13 @@ class Heads(AbstractHeads):
 
 
 def at_time(W: Any, t: Any, dtype: Any) -> Any:
-    """A weight at time t, as an array of the dtype; nothing stays nothing."""
+    """A weight at time t, as an array; None stays None.
+
+    Args:
+        W: a weight, or a function of time that returns one.
+        t: the time.
+        dtype: the dtype of the array.
+    """
     W = W(t) if callable(W) else W
     return None if W is None else jnp.asarray(W).astype(dtype)
 
@@ -266,7 +283,7 @@ def _keeps(V: Any, B: Float[Array, "r d"]) -> bool:
 
 
 def admit(W: Weight, name: str) -> Any:
-    """A weight as it is kept: nothing, an array of floats, or a function of time; or an error."""
+    """A weight as it is kept: None, an array of floats, or a function of time; or an error."""
     if W is None:
         return W
     if callable(W):

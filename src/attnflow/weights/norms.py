@@ -50,7 +50,13 @@ class Norm(eqx.Module):
         """The tokens without gain and shift."""
 
     def __call__(self, t: Any, y: Real[Array, "n d"], sublayer: int = 0) -> Float[Array, "n d"]:
-        """The tokens that the sub-layer 0 (attention) or 1 (feed-forward) sees or leaves."""
+        """The normalised tokens that a sub-layer sees or leaves.
+
+        Args:
+            t: the time, for weights that change in it.
+            y: tokens, shape (n, d).
+            sublayer: 0 for attention, 1 for the feed-forward layer.
+        """
         y = as_floats(y)
         gain, shift = (at_time(W, t, y.dtype) for W in (self.gain, self.shift))
         out = self.standard(y)
@@ -86,6 +92,12 @@ class RMSNorm(Norm):
 
     Models divide by `√(mean y² + ε)` instead, which is a gain of √d and eps = d ε here.
 
+    Args:
+        gain: what N multiplies by: a number, (d,), or (2, d) with one row for each sub-layer; by
+            default 1.
+        shift: what N adds, like gain; by default 0.
+        eps: what is added to |y|²; by default nothing.
+
     >>> print(RMSNorm(gain=2.0)(0.0, jnp.array([[3.0, 4.0]])))
     [[1.2 1.6]]
     """
@@ -100,11 +112,9 @@ class RMSNorm(Norm):
 
     @property
     def needs_direction(self) -> bool:
-        """Without eps."""
         return self.eps is None
 
     def gain_to_root(self, d: int) -> float:
-        """√d."""
         return math.sqrt(d)
 
     def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
@@ -117,7 +127,11 @@ class RMSNorm(Norm):
 class LayerNorm(Norm):
     """`gain · (y − ȳ)/√(var y + eps) + shift` with mean and variance over a token's entries.
 
-    Without eps it is 1e-12.
+    Args:
+        gain: what N multiplies by: a number, (d,), or (2, d) with one row for each sub-layer; by
+            default 1.
+        shift: what N adds, like gain; by default 0.
+        eps: what is added to the variance; by default 1e-12.
 
     >>> print(LayerNorm(eps=0.0)(0.0, jnp.array([[1.0, 3.0]])))
     [[-1.  1.]]
@@ -133,7 +147,7 @@ class LayerNorm(Norm):
         require_finite(self.eps, "eps")
 
     def gain_to_root(self, d: int) -> None:
-        """None: the variance of the entries is 1."""
+        return None  # the variance of the entries is 1
 
     def standard(self, y: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """`(y − ȳ)/√(var y + eps)`."""
@@ -146,7 +160,13 @@ NORMS: dict[str, type[RMSNorm] | type[LayerNorm]] = {n.name: n for n in (RMSNorm
 
 
 def as_norm(norm: Any, gain: Weight, shift: Weight, eps: Any) -> Norm:
-    """The normalisation of a name: "rms" or "layer".
+    """The normalisation of a name.
+
+    Args:
+        norm: "rms" or "layer".
+        gain: as `RMSNorm` and `LayerNorm` take it.
+        shift: likewise.
+        eps: likewise.
 
     >>> type(as_norm("rms", None, None, None)).__name__
     'RMSNorm'

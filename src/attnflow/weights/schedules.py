@@ -30,8 +30,12 @@ class Scheduled(eqx.Module):
 
     Any function of t is a weight. A step of an integrator sees it at a few times only: a step over
     a jump is not accurate, and an adaptive one may jump over a narrow bump without seeing it. No
-    step straddles a break. Declare one at each jump, and on either side of a bump: at the times
-    `breaks`, or at all multiples of `every`.
+    step straddles a break. Declare one at each jump, and on either side of a bump.
+
+    Args:
+        fn: a function of t that returns a weight.
+        breaks: times of breaks.
+        every: a period: all its multiples are breaks as well.
 
     >>> pulse = Scheduled(lambda t: jnp.exp(-((t - 5) / 0.01) ** 2), breaks=(4.9, 5.1))
     >>> print(pulse(5.0))
@@ -73,8 +77,12 @@ class Scheduled(eqx.Module):
 class Redrawn(eqx.Module):
     """Per-layer weights: an independent draw on each of [0, Δ), [Δ, 2Δ), …
 
-    `draw` takes `key=` and returns a matrix, like every family; the same key gives the same
-    sequence of matrices. Integration stops at each multiple of Δ, so that no step straddles one.
+    Integration stops at each multiple of Δ, so that no step straddles one.
+
+    Args:
+        draw: takes `key=` and returns a matrix, like every family.
+        every: the period Δ.
+        key: an integer or a JAX key; the same key gives the same sequence of matrices.
 
     >>> from functools import partial
     >>> from attnflow.weights import ginibre
@@ -153,7 +161,6 @@ class PerLayer(GivenLayers):
         super().__init__(layers, every=every)
 
     def __call__(self, t: Any) -> Float[Array, ...]:
-        """The weight at time t."""
         return self.at(t)
 
 
@@ -162,6 +169,11 @@ class Grouped(GivenLayers):
 
     The keys and values of Llama's heads (Ainslie et al., *GQA*, 2023) are kept once, and copied
     for the layer that runs.
+
+    Args:
+        layers: the weights, with leading axes of layers and heads.
+        copies: how many heads share one.
+        every: the period Δ of a layer.
 
     >>> K = Grouped(jnp.array([[[[1.0]], [[2.0]]]]), copies=2)
     >>> print(K(0.0).ravel())
@@ -177,7 +189,6 @@ class Grouped(GivenLayers):
         self.copies = require_count(copies, "copies")
 
     def __call__(self, t: Any) -> Float[Array, ...]:
-        """The weight at time t, with all its heads."""
         return jnp.repeat(self.at(t), self.copies, axis=0)
 
 

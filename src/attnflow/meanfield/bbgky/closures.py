@@ -29,7 +29,13 @@ class Closure(eqx.Module):
     def pull(
         self, t: Any, psi: Float[Array, " M"], kernel: Float[Array, " M"]
     ) -> Float[Array, " M"]:
-        """E[kernel(θ₃) | θ₁ = 0, θ₂ = (i − ½)Δ], at the left edge of every cell."""
+        """E[kernel(θ₃) | θ₁ = 0, θ₂ = (i − ½)Δ], at the left edge of every cell.
+
+        Args:
+            t: the time.
+            psi: the law of θ₂ − θ₁ in M cells, shape (M,).
+            kernel: the function of θ₃ at the centres of the cells, shape (M,).
+        """
 
 
 class ThirdToken(Closure):
@@ -57,7 +63,6 @@ class MolecularChaos(ThirdToken):
     idea: ClassVar[str] = "the third is independent"
 
     def third(self, psi: Float[Array, " M"]) -> Float[Array, "M M"]:
-        """Uniform rows."""
         return jnp.full((len(psi), len(psi)), 1 / len(psi), psi.dtype)
 
 
@@ -75,7 +80,6 @@ class Gaussian(ThirdToken):
     idea: ClassVar[str] = "no third cumulant"
 
     def third(self, psi: Float[Array, " M"]) -> Float[Array, "M M"]:
-        """Sums of the three ratios."""
         w = _ratio(psi)
         return law(jnp.maximum(w[:, None] + w[None, :] + third_side(w) - 2, 0) + _tiny(w))
 
@@ -111,7 +115,6 @@ class MaximumEntropy(ThirdToken):
     idea: ClassVar[str] = "product, with the right pairs"
 
     def third(self, psi: Float[Array, " M"]) -> Float[Array, "M M"]:
-        """Fitted from Kirkwood's product."""
         w = _ratio(psi)
         return law(consistent(w[:, None] * w[None, :] * third_side(w), w))
 

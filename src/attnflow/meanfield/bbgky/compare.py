@@ -17,8 +17,12 @@ from attnflow.meanfield.bbgky.flow import solve_pairs
 class Comparison:
     """A solution ψ of (8.1) beside the ensemble.
 
-    `w1` is W1 between both laws of θ₂ − θ₁ in units of π/2, the distance from the uniform law to
-    one cluster; `l1` is `∫ |ψ − ψ'| dx`, at most 2, which also counts how wide a cell's cluster is.
+    Attributes:
+        ts: the times, shape (T,).
+        psi: ψ in M cells, shape (T, M).
+        w1: W1 between both laws of θ₂ − θ₁, shape (T,), in units of π/2, the distance from the
+            uniform law to one cluster.
+        l1: `∫ |ψ − ψ'| dx`, shape (T,), at most 2; it also counts how wide a cell's cluster is.
     """
 
     ts: Float[np.ndarray, " T"]

@@ -30,10 +30,16 @@ STEP = 0.5
 class TwoPoint:
     """The law ψ of θ₂ − θ₁ and the pull of a third token, as sampled, with standard errors.
 
-    `psi[k, i]` is the density at `ts[k]` in the cell of width Δ = 2π/M around iΔ, and
-    `pull[k, i]` is `E[e^{β cos θ₃} sin θ₃ | θ₁ = 0, θ₂ = (i − ½)Δ]`, from the pairs within Δ/2 of
-    that edge; β times it is the paper's g(t, x). It is 0 where there were no such pairs.
-    Errors are over replicates, whose number is `replicates`.
+    Attributes:
+        beta: inverse temperature β.
+        n: the number of tokens.
+        replicates: the number of independent runs, over which the errors are.
+        ts: the times, shape (T,).
+        psi: the density, shape (T, M); cell i, of width Δ = 2π/M, is around iΔ.
+        psi_error: its standard error.
+        pull: `E[e^{β cos θ₃} sin θ₃ | θ₁ = 0, θ₂ = (i − ½)Δ]`, shape (T, M), from the pairs within
+            Δ/2 of that edge; β times it is the paper's g(t, x). 0 where there were no such pairs.
+        pull_error: its standard error.
     """
 
     beta: float
@@ -67,7 +73,16 @@ def two_point(
 
     All n(n−1)/2 pairs of every replicate count, and the sum over third tokens is that of the
     velocity, so a replicate costs O(n²). ψ is even and the pull odd; pairs are folded accordingly.
-    Runs on the host, in tiles of 256 replicates; `cells` is even.
+    Runs on the host, in tiles of 256 replicates.
+
+    Args:
+        beta: inverse temperature β.
+        n: the number of tokens.
+        ts: increasing times, shape (T,).
+        replicates: the number of independent runs.
+        cells: the number M of cells, even.
+        key: an integer or a JAX key; by default 0, the same starts in every call.
+        method: how angles are integrated; by default RK4 with steps of ½ e^{−β}.
 
     >>> sampled = two_point(1.0, 4, [0.0, 3.0], replicates=32, cells=8)
     >>> sampled.psi.shape, bool(sampled.psi[1, 0] > sampled.psi[0, 0])

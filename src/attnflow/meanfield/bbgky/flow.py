@@ -24,9 +24,14 @@ class PairFlow(System):
 
         ∂_t ψ + ∂_x(v ψ) = 0,     v = (2/(βn)) h'(x) + (2(n−2)/(βn)) E[h'(θ₃) | θ₁ = 0, θ₂ = x]
 
-    with h = e^{β cos}. The state is ψ as averages over M cells, `(M, 1)`, cell i around 2πi/M; the
-    closure says where θ₃ is. Finite volumes keep mass and, for `Fixed(dt, "heun")` with
+    with h = e^{β cos}. The state is ψ as averages over M cells, `(M, 1)`, cell i around 2πi/M.
+    Finite volumes keep mass and, for `Fixed(dt, "heun")` with
     dt ≤ `step(M)`, sign. `solve_pairs` does all that.
+
+    Args:
+        beta: inverse temperature β.
+        n: the number of tokens.
+        closure: where the third token is, given two.
 
     >>> from attnflow.meanfield.bbgky.closures import MolecularChaos
     >>> flow = PairFlow(1.0, 8, MolecularChaos())
@@ -53,9 +58,9 @@ class PairFlow(System):
     ) -> Float[Array, "n d"]:
         """`∂_t ψ` of every cell."""
         psi = as_floats(x)[:, 0]
-        return continuity_rate(psi, self.speeds(t, psi), 2 * np.pi / len(psi))[:, None]
+        return continuity_rate(psi, self.speeds(psi, t), 2 * np.pi / len(psi))[:, None]
 
-    def speeds(self, t: Any, psi: Float[Array, " M"]) -> Float[Array, " M"]:
+    def speeds(self, psi: Float[Array, " M"], t: Any = 0.0) -> Float[Array, " M"]:
         """The speed v at the left edge of every cell."""
         width, n = 2 * np.pi / len(psi), self.n.astype(psi.dtype)
         cell = jnp.arange(len(psi), dtype=psi.dtype)
@@ -69,7 +74,6 @@ class PairFlow(System):
         return np.pi / M / (2 * fastest)
 
     def parameters(self) -> dict[str, Any]:
-        """β, n and the closure."""
         return {"beta": self.beta, "n": self.n, "closure": type(self.closure).__name__}
 
     def _pull(self, x: Float[Array, " M"]) -> Float[Array, " M"]:
@@ -115,6 +119,13 @@ def solve_pairs(
     """ψ at the times ts from the uniform law at ts[0], by (8.1) with a closure.
 
     The state is ψ in cells as in `TwoPoint`; mass is kept to rounding and ψ ≥ 0.
+
+    Args:
+        beta: inverse temperature β.
+        n: the number of tokens.
+        closure: where the third token is, given two.
+        ts: increasing times, shape (T,).
+        cells: the number M of cells, at least 4.
 
     >>> from attnflow.meanfield.bbgky.closures import Companions
     >>> psi = solve_pairs(1.0, 8, Companions(), [0.0, 1.0], cells=16)

@@ -103,7 +103,10 @@ def check(
 ) -> Outcome:
     """Draw starts and weights that meet the hypothesis of a theorem, run, measure the conclusion.
 
-    The same key gives the same draws. `on_progress` is told again and again which part is done.
+    Args:
+        id: the id of a theorem or an alias of it, such as "T3.1"; `CHECKS` has them all.
+        key: an integer; by default 0. The same key gives the same draws.
+        on_progress: called again and again with the part of the draws that is done, from 0 to 1.
 
     >>> outcome = check("T6.8")
     >>> outcome.verdict, outcome.worst[0].name

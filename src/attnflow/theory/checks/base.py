@@ -34,8 +34,13 @@ FAITHFUL = 1e-4
 class Quantity:
     """A number that was measured beside the bound that the theorem gives it.
 
-    `part` says what it is evidence of: that the theorem holds, or that the run solves its equation.
-    A bound is `vacuous` where nothing that can be run comes near it: it holds, and shows nothing.
+    Args:
+        name: what was measured.
+        value: the number.
+        sense: "≤" or "≥", the side of the bound on which it should be.
+        bound: the bound.
+        part: what it is evidence of: that the theorem holds, or that the run solves its equation.
+        vacuous: whether nothing that can be run comes near the bound: it holds, and shows nothing.
 
     >>> Quantity("diameter", np.float32(1e-9), "≤", 1e-6).holds
     True
@@ -81,8 +86,11 @@ class Quantity:
 class Draw:
     """One start (and weights) that met the hypothesis, and what was measured of it.
 
-    `unresolved` says why nothing can be concluded of the theorem: the run stopped, or it had not
-    settled. A run that does not solve its equation fails all the same.
+    Attributes:
+        about: what was drawn.
+        quantities: what was measured.
+        unresolved: why nothing can be concluded about the theorem (the run stopped, or had not
+            settled), or None. A run that does not solve its equation fails all the same.
     """
 
     about: dict[str, Any]
@@ -123,8 +131,15 @@ class Draw:
 class Trial:
     """What a check runs: a system from one start (n, d) or from a batch of them (B, n, d).
 
-    `about` tells what was drawn; the members of a batch are told apart by `member`. Over `window`,
-    a time from the start on, a check compares the run with SciPy's solution.
+    Attributes:
+        about: what was drawn; members of a batch are numbered by `member`.
+        system: the system.
+        x0: the start, shape (n, d) or (B, n, d).
+        ts: the save times, shape (T,).
+        method: how it is integrated.
+        data: whatever else the check needs.
+        masses: masses of the tokens, or None.
+        window: the time from the start over which the run is compared with SciPy's solution.
     """
 
     about: dict[str, Any]
@@ -150,9 +165,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Run:
-    """A trial that was run: states (*batch, T, n, d), and whether they solve its equation.
+    """A trial that was run.
 
-    Nothing is said of the equation where `equations` does not know the system.
+    Attributes:
+        ts: the save times, shape (T,).
+        xs: what was looked at, shape (*batch, T, n, d).
+        equation: how far the run is from its equation; empty where `equations` does not know the
+            system.
     """
 
     ts: np.ndarray
@@ -235,7 +254,16 @@ class Check(abc.ABC):
     `trials` draws starts and weights that meet the hypothesis, `judge` runs one trial and measures
     the conclusion. What is simulated is also compared with SciPy's solution of the equation as it
     is written in the papers, so that a wrong flow that meets the conclusion too is not taken for
-    the right one. A conjecture is no proven statement: it may be contradicted.
+    the right one.
+
+    Attributes:
+        id: what `check` is called with.
+        source: where it is stated.
+        hypothesis: what is assumed.
+        conclusion: what is measured.
+        settings: horizon and tolerance, as the report states them.
+        proven: False for a conjecture, which may be contradicted.
+        aliases: other names of it.
     """
 
     id: ClassVar[str]
@@ -243,7 +271,6 @@ class Check(abc.ABC):
     hypothesis: ClassVar[str]
     conclusion: ClassVar[str]
     settings: ClassVar[str]
-    """Horizon and tolerance, as the report states them."""
     proven: ClassVar[bool] = True
     aliases: ClassVar[tuple[str, ...]] = ()
 
@@ -256,7 +283,7 @@ class Check(abc.ABC):
         """Run a trial and measure the conclusion, for every member of its batch."""
 
     def subjects(self, trial: Trial) -> Sequence[dict[str, Any]]:
-        """What each draw of a trial is about: one for the whole trial, unless told otherwise."""
+        """What each draw of a trial is about; by default there is one draw for the whole trial."""
         return [trial.about]
 
     def draws(self, trial: Trial) -> Sequence[Draw]:
@@ -284,11 +311,10 @@ class FlowCheck(Check):
         return states_of(trajectory)
 
     def subjects(self, trial: Trial) -> Sequence[dict[str, Any]]:
-        """The members of the batch, one by one."""
         return trial.members
 
     def judge(self, trial: Trial) -> Sequence[Draw]:
-        """Run the batch, then measure its members. The equation is told of the first of them."""
+        """Run the batch, measure its members; the first one reports on the equation."""
         found = run(trial, self.states)
         states = found.xs.reshape(-1, *found.xs.shape[-3:])
         draws: list[Draw] = []

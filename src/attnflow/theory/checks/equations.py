@@ -84,6 +84,15 @@ def plain_weights(
 ) -> Float[np.ndarray, "n n"]:
     """`A_ij = m_j e^{β <Q x_i, K x_j>} / Z_i`, with the total mass for Z_i if not normalised.
 
+    Args:
+        x: tokens, shape (n, d).
+        Q: query matrix.
+        K: key matrix.
+        beta: inverse temperature β.
+        normalised: whether rows are divided by their sums.
+        allowed: who may attend to whom, shape (n, n), or None for everybody.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+
     >>> print(plain_weights(np.eye(2), np.eye(2), np.eye(2), 0.0))
     [[0.5 0.5]
      [0.5 0.5]]
@@ -150,6 +159,13 @@ def plain_run(
     """The state at the end of a time span, by SciPy's DOP853; or by layers of step dt.
 
     Rescaled states are taken to x = e^{tV} z (to `R^k z` for layers), run there, and taken back.
+
+    Args:
+        system: the system, whose weights are read.
+        x: the tokens at the start, shape (n, d).
+        span: the times of start and end.
+        masses: masses of the tokens, shape (n,); by default 1 each.
+        dt: the step of a discrete Transformer; None for a flow.
     """
     n, d = x.shape
     begin, end = span
@@ -205,6 +221,14 @@ def off_the_equation(
     dt: float | None = None,
 ) -> float:
     """How far a run is from the solution that begins at `before`, over the longest way of a token.
+
+    Args:
+        system: the system, whose weights are read.
+        span: the times of `before` and `after`.
+        before: the state at the start, shape (n, d).
+        after: the state at the end, shape (n, d).
+        masses: masses of the tokens, shape (n,); by default 1 each.
+        dt: the step of a discrete Transformer; None for a flow.
 
     >>> x = np.array([[1.0, 0.0], [0.6, 0.8]])
     >>> off_the_equation(SA(1.0), (0.0, 1.0), x, x)

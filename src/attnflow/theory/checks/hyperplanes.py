@@ -155,7 +155,7 @@ class PolytopeTimesSubspace(FlowCheck):
 
 
 class Codimension(FlowCheck):
-    """C4.2: a conjecture, so what is seen is told and nothing is called proven."""
+    """C4.2: a conjecture, so what is seen is reported and nothing is called proven."""
 
     id = "C4.2"
     source = "[E] Conjecture 4.2, for good triples"

@@ -14,7 +14,14 @@ RESOLVED = 0.75
 
 @dataclass(frozen=True)
 class Outcome:
-    """The draws of one check."""
+    """The draws of one check.
+
+    Attributes:
+        check: the check.
+        draws: its draws.
+        key: the key that they were drawn with.
+        seconds: how long it took.
+    """
 
     check: Check
     draws: tuple[Draw, ...]
@@ -70,7 +77,7 @@ class Outcome:
 
     @property
     def worst(self) -> list[Quantity]:
-        """Of each quantity the one with the smallest margin, over all draws that tell of it."""
+        """Of each quantity the one with the smallest margin, over all draws that measured it."""
         found: dict[str, Quantity] = {}
         for draw in self.draws:
             for quantity in draw.quantities:

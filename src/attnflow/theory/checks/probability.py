@@ -92,6 +92,12 @@ def leads_positive(eigenvalues: np.ndarray) -> np.ndarray:
 
 
 def deviation(share: float, p: float, count: int) -> Quantity:
-    """How many standard errors a measured share is from its probability."""
+    """How many standard errors a measured share is from its probability.
+
+    Args:
+        share: the measured share.
+        p: the probability.
+        count: the number of draws.
+    """
     error = np.sqrt(p * (1 - p) / count)
     return Quantity(f"|share − {p:.4g}| / standard error", abs(share - p) / error, "≤", 4.0)

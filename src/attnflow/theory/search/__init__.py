@@ -55,11 +55,18 @@ def search(
     record: Record | None = None,
     on_candidate: OnCandidate = lambda record, finding, trial: None,
 ) -> Record:
-    """Draw candidates and look whether one contradicts a conjecture, for so many runs or seconds.
+    """Draw candidates and look whether one contradicts a conjecture.
 
-    Candidate k of a key is always the same, so an earlier `record` is continued where it ended.
-    A hit has been seen twice, the second time at a tighter tolerance. `on_candidate` is called
-    after every candidate with the record so far, what was found, and the trial that reproduces it.
+    A hit has been seen twice, the second time at a tighter tolerance.
+
+    Args:
+        id: the id of a question or an alias of it, such as "C4.2"; `QUESTIONS` has them all.
+        key: an integer; by default 0. Candidate k of a key is always the same.
+        runs: how many candidates to draw; give this or `seconds`.
+        seconds: how long to go on.
+        record: an earlier record, which is continued where it ended.
+        on_candidate: called after every candidate with the record so far, what was found, and the
+            trial that reproduces it.
 
     >>> record = search("C4.2-printed", runs=3)
     >>> record.runs, sum(record.tally.values())
@@ -82,7 +89,7 @@ def search(
         candidate = jax.random.fold_in(as_key(key), record.runs)
         trial = question.draw(candidate)
         finding = question.examine(trial)
-        with defer_interrupts():  # Ctrl-C finds a candidate counted and told, or neither
+        with defer_interrupts():  # Ctrl-C finds a candidate both counted and reported, or neither
             if finding.hit:
                 record.hits.append(Hit(record.runs, trial.about, finding.sentence))
             record.tally[finding.seen] += 1

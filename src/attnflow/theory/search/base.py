@@ -23,10 +23,14 @@ LONGER = 1.6
 
 @dataclass(frozen=True)
 class Finding:
-    """What one candidate showed: `seen` in a word for the tally, and in a sentence.
+    """What one candidate showed.
 
-    A hit contradicts the question's statement. `trial` is what reproduces it, if that is not what
-    was drawn (a critical point that was solved for).
+    Attributes:
+        seen: what it was, in a word for the tally.
+        hit: whether it contradicts the question's statement.
+        sentence: what it showed, in a sentence.
+        trial: what reproduces it, if that is not what was drawn (a critical point that was solved
+            for).
     """
 
     seen: str
@@ -40,13 +44,20 @@ ATTEMPTS = 1000
 
 
 class Question(abc.ABC):
-    """A conjecture or an open problem, as a statement that a candidate can contradict."""
+    """A conjecture or an open problem, as a statement that a candidate can contradict.
+
+    Attributes:
+        id: what `search` is called with.
+        source: where it is stated.
+        statement: the statement.
+        looks_for: what counts as a hit.
+        aliases: other names of it.
+    """
 
     id: ClassVar[str]
     source: ClassVar[str]
     statement: ClassVar[str]
     looks_for: ClassVar[str]
-    """What counts as a hit."""
     aliases: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod

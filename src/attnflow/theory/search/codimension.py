@@ -92,7 +92,13 @@ class AnyValue(Codimension):
 
 
 def value(kind: str, d: int, key: Any) -> Any:
-    """A d × d matrix V of the named kind, its largest eigenvalues of modulus about 1."""
+    """A d × d matrix V of the named kind, its largest eigenvalues of modulus about 1.
+
+    Args:
+        kind: "identity", "rotation", "symmetric", "Ginibre" or "paranormal".
+        d: the dimension.
+        key: an integer or a JAX key.
+    """
     if kind == "identity":
         return np.eye(d)
     if kind == "rotation":

@@ -13,12 +13,18 @@ from attnflow.files import atomic_write_text
 from attnflow.records import read_record
 
 MOST = 2**31
-"""A search has fewer runs."""
+"""The number of runs that a search stays below."""
 
 
 @dataclass
 class Hit:
-    """A confirmed hit: the number of its candidate, what was drawn, and what it showed."""
+    """A confirmed hit.
+
+    Attributes:
+        run: the number of the candidate.
+        about: what was drawn.
+        sentence: what it showed.
+    """
 
     run: int
     about: dict[str, Any]
@@ -27,7 +33,15 @@ class Hit:
 
 @dataclass
 class Record:
-    """The candidates 0 … runs − 1 of a key, what they showed, and the hits among them."""
+    """The candidates 0 … runs − 1 of a key, what they showed, and the hits among them.
+
+    Attributes:
+        id: the id of the question.
+        key: the key of the draws.
+        runs: how many candidates have been looked at.
+        tally: how often each word was seen.
+        hits: the confirmed hits.
+    """
 
     id: str
     key: int
