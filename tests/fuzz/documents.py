@@ -10,7 +10,6 @@ from attnflow.initial import STARTS
 from attnflow.simulation import METHODS
 from attnflow.spec import RunSpec, SweepSpec
 from attnflow.spec.model import Times
-from attnflow.spec.system import OF_BLOCKS, SCORES
 from attnflow.sweep.observables import known
 from attnflow.systems import SYSTEMS
 from attnflow.weights import FAMILIES
@@ -140,8 +139,8 @@ def _called(draw, table, **given):
     return {"name": name} | drawn | {k: v for k, v in given.items() if k in parameters}
 
 
-_SUPPLIED = ("key", "dtype", "batch", "key")
-_WEIGHTS = (*SCORES, *OF_BLOCKS, "D", "omega", "graph", "data")
+_SUPPLIED = ("key", "dtype", "batch")
+_WEIGHTS = {field for system in SYSTEMS.values() for field in system.drawn} - {"h"} | {"D", "data"}
 _row = st.lists(st.sampled_from([0.0, 1.0, -0.5, 2.0]), min_size=3, max_size=3)
 _matrices = st.one_of(_row, st.lists(_row, min_size=3, max_size=3), families, real, anything)
 _plausible = st.one_of(

@@ -8,7 +8,10 @@ from small_sweep import spec
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"axes": {"beta": [1.0, -2.0, 3.0]}}, "at beta = -2: system: beta must not be negative"),
+        (
+            {"axes": {"system.name": ["SinkhornSA"], "beta": [1.0, -2.0, 3.0]}},
+            "at system.name = SinkhornSA, beta = -2: system: beta must not be negative",
+        ),
         ({"axes": {"d": [2, 0], "beta": [1.0]}}, "at d = 0, beta = 1: start: d must be"),
         (
             {"axes": {"system.name": ["SB"], "beta": [1.0]}},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InputError
-from attnflow.weights import Redrawn, ginibre
+from attnflow.weights import Redrawn, frequencies, ginibre, graphs
 from attnflow.weights.breaks import rounding
 
 draw = partial(ginibre, 2)
@@ -81,9 +81,21 @@ def test_the_same_key_is_the_same_sequence():
     assert not same(V(3.0), Redrawn(draw, every=0.5, key=5)(3.0))
 
 
-def test_exactly_one_of_key_and_key():
-    with pytest.raises(InputError, match=r"exactly one of key .* and key"):
-        Redrawn(draw, every=0.5)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **key: Redrawn(draw, every=0.5, **key),
+        lambda **key: graphs.erdos_renyi(5, 0.5, **key),
+        lambda **key: frequencies.lorentzian(5, 1.0, **key),
+    ],
+)
+def test_what_draws_asks_for_a_key(make):
+    with pytest.raises(TypeError, match="'key'"):
+        make()
+    with pytest.raises(InputError, match=r"key must be an integer or a jax\.random key"):
+        make(key=True)
+    with pytest.raises(TypeError, match="'seed' any more: it is called 'key' now"):
+        make(seed=0)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])

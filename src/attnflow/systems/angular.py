@@ -24,7 +24,7 @@ class AngularAttention(AngleSystem, Pairwise):
 
     beta: Float[Array, ""]
 
-    def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0):
+    def __init__(self, beta: Float[ArrayLike, ""] | int):
         self.beta = as_beta(beta)
 
     @property

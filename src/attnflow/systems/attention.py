@@ -62,7 +62,7 @@ class AttentionSystem(System):
 
     def __init__(
         self,
-        beta: Float[ArrayLike, ""] | int = 1.0,
+        beta: Float[ArrayLike, ""] | int,
         *,
         Q: Weight = None,
         K: Weight = None,
@@ -74,8 +74,8 @@ class AttentionSystem(System):
         self.negative = not is_traced(self.beta) and bool(self.beta < 0)
         if self.negative and not self.negative_beta:
             raise InputError(
-                f"beta must not be negative for {type(self).__name__}, but it is {float(self.beta):g}: "
-                "Q=-1.0 turns scores round."
+                f"beta must not be negative for {type(self).__name__}, but it is "
+                f"{float(self.beta):g}: Q=-1.0 turns scores round."
             )
         self.heads = Heads(Q, K, V)
         if mask is not None and self.kind.mask_obstacle is not None:

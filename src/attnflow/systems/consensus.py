@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from jaxtyping import Array, Float, Real
+from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Softmax, attend
 from attnflow.checks import as_floats
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import RUN_APART, AttentionSystem
+from attnflow.systems.options import options_of
 from attnflow.systems.presets import Preset
 from attnflow.weights import AbstractHeads, apply
 
@@ -38,7 +39,9 @@ class ConsensusAttention(AttentionSystem):
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 10.0, side=4.0)
 
-    __init__ = AttentionSystem.__init__
+    @options_of(AttentionSystem)
+    def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, **options: Any):
+        super().__init__(beta, **options)
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

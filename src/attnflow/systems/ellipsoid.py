@@ -39,7 +39,7 @@ class EllipsoidAttention(AttentionSystem):
     @options_of(AttentionSystem)
     def __init__(
         self,
-        beta: Float[ArrayLike, ""] | int = 1.0,
+        beta: Float[ArrayLike, ""] | int,
         *,
         D: Float[ArrayLike, " d"],
         **options: Any,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from jaxtyping import ArrayLike, Float
 
 from attnflow.attention import Softmax
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
+from attnflow.systems.options import options_of
 from attnflow.systems.presets import Preset
 
 
@@ -33,4 +36,6 @@ class PureAttention(AttentionSystem):
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 3.0, side=2.0)
 
-    __init__ = AttentionSystem.__init__
+    @options_of(AttentionSystem)
+    def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, **options: Any):
+        super().__init__(beta, **options)

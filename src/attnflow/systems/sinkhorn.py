@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from jaxtyping import ArrayLike, Float
 
 from attnflow.attention import Sinkhorn
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.systems.attention import AttentionSystem
+from attnflow.systems.options import options_of
 from attnflow.systems.presets import Preset
 
 
@@ -59,4 +62,6 @@ class SinkhornPure(AttentionSystem):
     kind = Sinkhorn()
     preset = Preset("beta", 1.0, "cube", 2.0, side=2.0)
 
-    __init__ = AttentionSystem.__init__
+    @options_of(AttentionSystem)
+    def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, **options: Any):
+        super().__init__(beta, **options)

@@ -14,7 +14,7 @@ from attnflow.theory.checks.base import Trial
 TIGHTER = 1e-3
 """A hit is run again with tolerances this much smaller."""
 
-TOLERANCES = ("rtol", "atol", "eps")
+TOLERANCES = ("rtol", "atol", "tol")
 """The tolerances that methods have."""
 
 LONGER = 1.6
