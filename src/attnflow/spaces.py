@@ -266,20 +266,7 @@ class Circle(Flat):
 
     unit = False
     rotations = False
-    flat = True
-    round = False
-
-    def normal(self, x: Float[Array, "*n d"]) -> None:
-        """None."""
-
-    def brownian_rate(self, d: int) -> float:
-        return 0.0
-
-    def project(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        return v
-
-    def retract(self, y: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
-        return y
+    round = True
 
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         """The angle between x and y, at most π; accurate for close and for opposite ones alike."""

@@ -51,6 +51,7 @@ def test_erdos_renyi_graphs_have_the_right_edges():
     [
         (lambda: graphs.erdos_renyi(5, 1.5, key=0), "p must be a probability"),
         (lambda: graphs.erdos_renyi(0, 0.5, key=0), "n must be a whole number"),
+        (lambda: frequencies.lorentzian(5, 1.0), "pass a key, or even=True"),
         (lambda: frequencies.normal(5, 0.0, key=0), "width must be a finite number above 0"),
         (lambda: af.initial.angles(5, arc=-1.0, key=0), "arc must be a finite number above 0"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from attnflow.errors import InputError
-from attnflow.weights import Redrawn, frequencies, ginibre, graphs
+from attnflow.weights import Redrawn, ginibre, graphs
 from attnflow.weights.breaks import rounding
 
 draw = partial(ginibre, 2)
@@ -86,7 +86,6 @@ def test_the_same_key_is_the_same_sequence():
     [
         lambda **key: Redrawn(draw, every=0.5, **key),
         lambda **key: graphs.erdos_renyi(5, 0.5, **key),
-        lambda **key: frequencies.lorentzian(5, 1.0, **key),
     ],
 )
 def test_what_draws_asks_for_a_key(make):

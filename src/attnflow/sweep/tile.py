@@ -121,10 +121,10 @@ class Computer:
         """The system, in the precision of the run, and the start."""
         system, x0 = run.draw(key)
 
-        def with_exact_sums(leaf: Any) -> Any:
+        def in_precision(leaf: Any) -> Any:
             return leaf.astype(x0.dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
-        return jax.tree.map(with_exact_sums, system), x0
+        return jax.tree.map(in_precision, system), x0
 
     def _observe(self, t: Any, x: Any, system: System) -> dict[str, Array]:
         return {name: keep(t, x, system) for name, keep in self.keep.items()}
