@@ -97,7 +97,7 @@ def test_a_cell_draws_what_its_run_draws():
         ),
         (
             {"axes": {"system.V.scale": [1.0, 2.0], "system.V": [1.0]}},
-            "axes.system.V: system.V sets system.V.scale again",
+            "axes.system.V: system.V sets system.V.scale, which",
         ),
         (
             {"axes": {"x": {"cases": {"a": {"beta": 2.0, "system.beta": 3.0}}}}},
@@ -139,7 +139,7 @@ def test_what_is_wrong_is_named(change, said):
 
 def test_axes_of_what_is_not_there():
     spec = parse_sweep(BASE | {"axes": {"method.rtol": [1e-3]}})
-    with pytest.raises(InputError, match=r"there is no \[method\]"):
+    with pytest.raises(InputError, match=r"the spec has no \[method\] to vary"):
         spec.cell({"method.rtol": 1e-3})
     spec = parse_sweep(BASE | {"axes": {"system.K.scale": [1e-3]}})
     with pytest.raises(InputError, match=r"axes.system.K.scale: K is not a table"):
@@ -161,7 +161,7 @@ def test_values_from_the_scores():
     ("system", "said"),
     [
         ({"V": {"family": "scores"}}, "scores need Q or K"),
-        ({"K": 2.0, "V": {"family": "scores"}}, "K to be a matrix"),
+        ({"K": 2.0, "V": {"family": "scores"}}, "K to be a constant matrix"),
         ({"K": {"family": "goe"}, "V": {"family": "scores", "sacle": 1.0}}, "sacle"),
     ],
 )
@@ -183,5 +183,5 @@ def test_a_grid_that_nobody_could_compute_is_refused():
     many = {"start": 0.0, "stop": 1.0, "count": 100_000}
     with pytest.raises(InputError, match="10,000,000,000 cells are more than"):
         parse_sweep(BASE | {"axes": {"beta": many, "system.V": many}})
-    with pytest.raises(InputError, match="20,000 combinations would have to be compiled"):
+    with pytest.raises(InputError, match="20,000 combinations would each have to be compiled"):
         check(parse_sweep(BASE | {"axes": {"n": list(range(2, 20_002))}}))
