@@ -17,7 +17,7 @@ BEFORE_LINKS, BEFORE_FENCES = 165, 30
 class Place(InlineProcessor):
     """`[P](7.1)` is equation (7.1) of [P], and no link."""
 
-    def handleMatch(self, m, data):  # noqa: D102
+    def handleMatch(self, m, data):
         place = Element("span", {"class": "place"})
         place.text = f"[{m[1]}]\u2060({m[2]})"
         return place, m.start(0), m.end(0)
@@ -26,7 +26,7 @@ class Place(InlineProcessor):
 class Doctests(Preprocessor):
     """Lines with `>>>` are Python, and no quotation in a quotation in a quotation."""
 
-    def run(self, lines: list[str]) -> list[str]:  # noqa: D102
+    def run(self, lines: list[str]) -> list[str]:
         return list(_fenced(lines))
 
 
@@ -47,7 +47,7 @@ def _fenced(lines: list[str]) -> Iterator[str]:
 class Papers(Extension):
     """Both of them; and `<x, y>` is an inner product: no page holds HTML."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: D102
+    def extendMarkdown(self, md: Markdown) -> None:
         md.inlinePatterns.register(Place(PLACE, md), "place", BEFORE_LINKS)
         md.preprocessors.register(Doctests(md), "doctests", BEFORE_FENCES)
         md.inlinePatterns.deregister("html")
