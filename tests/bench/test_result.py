@@ -56,7 +56,7 @@ def test_json_goes_there_and_back(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "attnflow bench 0"}'])
 def test_other_files_are_refused(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(InputError, match=r"a\.json is not a result of"):
+    with pytest.raises(InputError, match=r"a\.json is no result of"):
         Results.load(tmp_path / "a.json")
 
 

@@ -153,5 +153,5 @@ class Results:
         """Read what `save` wrote."""
         results = read_record(path, cls, "result of attnflow bench")
         if read_json(path).get("format") != FORMAT:
-            raise InputError(f"{path} is not a result of this version of attnflow bench.")
+            raise InputError(f"{path} is no result of this version of attnflow bench.")
         return results
