@@ -43,9 +43,9 @@ def test_help_has_an_example():
     [
         ((BERT, "--text", "none.txt"), "none.txt: there is no such file"),
         ((BERT, "--text", "empty.txt"), "empty.txt is empty"),
-        ((BERT, "--text", "bytes.txt"), "bytes.txt is no text in UTF-8"),
-        ((BERT, "--text", "large.txt"), "too many for a text"),
-        ((BERT, "--text", "long.txt"), "has places for 20"),
+        ((BERT, "--text", "bytes.txt"), "bytes.txt is not UTF-8 text"),
+        ((BERT, "--text", "large.txt"), "a text may have at most 1,048,576"),
+        ((BERT, "--text", "long.txt"), "takes at most 20"),
         ((BERT, "--text", "cat.txt", "--out", "page.pdf"), "must end in .html"),
         ((BERT, "--text", "cat.txt", "--json", "no/cat.json"), "there is no folder"),
         ((BERT, "--text", "cat.txt", "--depth", "9"), "depth must be at most 3"),

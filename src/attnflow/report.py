@@ -1,4 +1,4 @@
-"""What a run did, in a few lines: how many clusters when, and the energy."""
+"""A short report of a run: the number of clusters over time, and the energy."""
 
 from __future__ import annotations
 
@@ -15,15 +15,27 @@ from attnflow.errors import InputError
 from attnflow.simulation import Trajectory
 
 TOLERANCE = 1e-2
-"""Tokens are one cluster when linked within this part of their root-mean-square distance from 0."""
+"""Tokens linked within this fraction of their root-mean-square distance from 0 are one cluster."""
 
 
 @dataclass(frozen=True)
 class Report:
     """The numbers behind a run's report and picture.
 
-    `sums_error` bounds the error of each mean at the end, where sums went through harmonics.
-    `order` is the order parameter r of angles that have no energy.
+    Attributes:
+        system: the system, with its parameters.
+        method: the method, with its parameters.
+        n: number of tokens.
+        d: dimension of the tokens.
+        steps: number of accepted steps.
+        rejected: number of rejected steps.
+        tolerance: tokens linked within this distance are one cluster.
+        times: the save times.
+        clusters: number of clusters at each time.
+        energy: the energy E_β at each time; None if the system has none.
+        sums_error: a bound on the error of each mean at the end, if sums were computed by
+            harmonics; else None.
+        order: the order parameter r of oscillators at each time; None for other systems.
     """
 
     system: str
@@ -41,7 +53,7 @@ class Report:
 
     @property
     def staircase(self) -> list[tuple[float, int]]:
-        """The times at which the cluster count was first seen to change, and the new count."""
+        """The times at which the cluster count changed, and the new counts."""
         return observe.staircase(self.times, self.clusters)
 
     def to_json(self) -> dict[str, Any]:
@@ -50,9 +62,9 @@ class Report:
 
 
 def summarise(trajectory: Trajectory) -> Report:
-    """The report of a single run that kept its states, up to where they have their digits."""
+    """The report of a single run with saved states, up to where they still have digits."""
     if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
-        raise InputError("a report is of a single run (no batch) that kept its states.")
+        raise InputError("a report needs a single run (not a batch) with saved states.")
     trajectory = trajectory.with_digits
     tokens = trajectory.positions
     n, d = tokens.shape[1:]
@@ -96,7 +108,7 @@ def _energies(trajectory: Trajectory) -> list[float] | None:
 def _energy_along(
     xs: Float[Array, "T n k"], beta: Float[Array, ""], masses: Float[Array, " n"] | None
 ) -> Float[Array, " T"]:
-    """Compiled once for a shape: `lax.map` alone would compile its function at each call."""
+    """Compiled once for each shape; `lax.map` alone would compile its function at each call."""
     return jax.lax.map(lambda x: observe.energy(x, beta, masses), xs)
 
 

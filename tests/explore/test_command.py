@@ -128,7 +128,7 @@ def test_a_body_of_unknown_length_is_refused(server):
 def test_it_warns_where_others_are_let_in(tmp_path, host, warned):
     with Server(tmp_path, "--host", host) as server:
         server.interrupt(120)
-        assert ("lets in everyone who can reach this machine" in server.said()) == warned
+        assert ("admits everyone who can reach this machine" in server.said()) == warned
 
 
 def test_a_port_that_is_taken(server, tmp_path):
@@ -136,14 +136,14 @@ def test_a_port_that_is_taken(server, tmp_path):
     code, said = call("explore", tmp_path, "--port", port)
     assert code == 2
     assert said == (
-        f"error: host or port: 127.0.0.1:{port} cannot be listened at: Address already in use. "
+        f"error: host or port: cannot listen on 127.0.0.1:{port}: Address already in use. "
     )
 
 
 def test_a_folder_that_is_none(tmp_path):
     code, said = call("explore", tmp_path / "nowhere")
     assert code == 2
-    assert said == f"error: folder: {tmp_path / 'nowhere'} is no folder. "
+    assert said == f"error: folder: {tmp_path / 'nowhere'} is not a folder. "
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "http"])

@@ -189,7 +189,7 @@ def test_any_text_is_a_matrix_or_a_sentence(text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "V: must have 2 rows of 2 numbers, as d = 2."),
+        ("", "V: must have 2 rows of 2 numbers, because d = 2."),
         ("1 2; 3", "V: must have 2 rows of 2 numbers"),
         ("1 2; 3 4; 5 6", "V: must have 2 rows of 2 numbers"),
         ("1 0; 0 one", "V: only numbers can be typed here, not 'one'."),

@@ -171,7 +171,7 @@ def test_work_that_takes_too_long(jobs):
     number = jobs.start("a", Work(), 0.05)
     status = settled(jobs, "a", number)
     assert status.state == "cancelled"
-    assert status.message == "it took longer than 0.05 s, the most that a run may take here"
+    assert status.message == "it took longer than 0.05 s, the limit for a run here"
 
 
 def test_waiting_is_not_counted(jobs):

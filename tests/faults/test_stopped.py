@@ -96,7 +96,7 @@ def test_sweep(tmp_path, tries):
     for moment, sent in attacks(tries, 4.0):
         code, said = stopped(tmp_path, command, moment, sent)
         assert code == CODES[sent], said
-        assert "stopped" in said or "goes on from here" in said
+        assert "stopped" in said or "resumes from here" in said
         after = records(store) if store.exists() else {}
         assert before.items() <= after.items(), "nothing is lost or computed twice"
         before = after

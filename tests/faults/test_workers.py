@@ -141,7 +141,7 @@ def test_garbage_for_ever_fails_and_is_not_kept(given, tmp_path, monkeypatch):
     tally = sweep.run(given, tmp_path / "store")
     assert tally.done == 0
     assert [failure.error for failure in tally.failures] == [
-        f"what was computed cannot be right: it is block {failure.block + 1}."
+        f"the result cannot be right: it is block {failure.block + 1}."
         for failure in tally.failures
     ]
     assert len(tally.failures) == 4
@@ -167,7 +167,7 @@ def test_nan_that_is_meant_is_kept(given, tmp_path, monkeypatch):
 
 
 def test_patience_needs_workers(given, tmp_path):
-    with pytest.raises(InputError, match="patience: give workers"):
+    with pytest.raises(InputError, match="patience needs workers"):
         sweep.run(given, tmp_path / "store", patience=3.0)
 
 
@@ -190,7 +190,7 @@ def test_workers_that_cannot_be_restarted_fail_their_blocks(monkeypatch):
     hung = engine.Engine(Hanging(), 2, restart)
     found = dict(engine.results(hung, "", range(9), patience=0.1))
     assert len(tried) == 2
-    assert [str(error) for error in found.values()] == ["no block was done for 0.4 s."] * 2
+    assert [str(error) for error in found.values()] == ["no block finished within 0.4 s."] * 2
 
 
 class Dropping:

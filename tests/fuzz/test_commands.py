@@ -131,7 +131,7 @@ def idle(monkeypatch, full, tmp_path):
         raise Interrupted("interrupted", time=0.0, trajectory=reached)
 
     def no_hub(name, revision):
-        raise ModelError(f"{name} could not be had from the hub.")
+        raise ModelError(f"{name} could not be loaded from the hub.")
 
     for module, name in WORK:
         monkeypatch.setattr(import_module(module), name, stopped)

@@ -73,7 +73,7 @@ def test_a_pickle_is_never_opened(name, zipped, folder, tmp_path):
         payload = buffer.getvalue()
     (folder / name).write_bytes(payload)
     if name == WEIGHTS:
-        refused(folder, WEIGHTS, "no whole safetensors file")
+        refused(folder, WEIGHTS, "not a complete safetensors file")
     else:
         refused(folder, "only pytorch_model.bin", "save_pretrained(NEW)")
     assert not mark.exists()
@@ -86,17 +86,17 @@ def test_a_pickle_is_never_opened(name, zipped, folder, tmp_path):
 def test_a_cut_file_is_refused(kept, folder):
     data = (folder / WEIGHTS).read_bytes()
     (folder / WEIGHTS).write_bytes(data[:kept])
-    refused(folder, WEIGHTS, "no whole safetensors file")
+    refused(folder, WEIGHTS, "not a complete safetensors file")
 
 
 def test_a_damaged_table_of_shapes_is_refused(folder):
     data = bytearray((folder / WEIGHTS).read_bytes())
     data[8:40] = b"\xff" * 32
     (folder / WEIGHTS).write_bytes(bytes(data))
-    refused(folder, WEIGHTS, "no whole safetensors file")
+    refused(folder, WEIGHTS, "not a complete safetensors file")
     data[:8] = (2**62).to_bytes(8, "little")
     (folder / WEIGHTS).write_bytes(bytes(data))
-    refused(folder, WEIGHTS, "no whole safetensors file")
+    refused(folder, WEIGHTS, "not a complete safetensors file")
 
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
@@ -137,9 +137,9 @@ def _old_and_new(found):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (_wrong_shape, ("has shape (16, 15)", "it is (16, 16)")),
-        (_transposed, ("has shape (24, 16)", "it is (16, 24)")),
-        (_missing, ("layer.1.attention.self.query.weight is missing",)),
+        (_wrong_shape, ("has shape (16, 15)", "asks for (16, 16)")),
+        (_transposed, ("has shape (24, 16)", "asks for (16, 24)")),
+        (_missing, ("lack the tensor", "layer.1.attention.self.query.weight")),
         (_nan, (QUERY, "1 NaN or infinite")),
         (_infinite, (QUERY, "256 NaN or infinite")),
         (_integers, (QUERY, "I64")),
@@ -171,16 +171,16 @@ def test_a_config_that_is_no_table_is_refused(text, folder):
         ({"hidden_size": -16}, "hidden_size must be a whole number"),
         ({"hidden_size": True}, "hidden_size must be a whole number"),
         ({"hidden_size": 10**30}, "hidden_size must be a whole number"),
-        ({"hidden_size": 16_000_000}, "it is (16000000"),
+        ({"hidden_size": 16_000_000}, "asks for (16000000"),
         ({"num_attention_heads": 3}, "cannot be split into 3 heads"),
         ({"num_hidden_layers": 10**9}, "encoder.layer.3."),
         ({"num_hidden_layers": 0}, "num_hidden_layers must be"),
-        ({"intermediate_size": 10**9}, "it is (1000000000, 16)"),
-        ({"vocab_size": 10**9}, "it is (1000000000, 16)"),
+        ({"intermediate_size": 10**9}, "asks for (1000000000, 16)"),
+        ({"vocab_size": 10**9}, "asks for (1000000000, 16)"),
         ({"layer_norm_eps": -1.0}, "layer_norm_eps must be a finite number above 0"),
         ({"layer_norm_eps": float("nan")}, "layer_norm_eps must be a finite number above 0"),
         ({"hidden_act": "quadratic"}, "hidden_act must be one of gelu"),
-        ({"position_embedding_type": "relative_key"}, "places must be added"),
+        ({"position_embedding_type": "relative_key"}, "only absolute positions are supported"),
         ({"is_decoder": True}, "only encoders"),
     ],
 )
@@ -193,7 +193,7 @@ def test_fields_of_decoders_are_looked_at(tmp_path):
     rope = {"rope_type": "yarn", "factor": 2.0, "rope_theta": 1e4}
     wrong = {
         "rope_type must be one of default, linear, llama3": {"rope_parameters": rope},
-        "4 heads cannot be 3 groups": {"num_key_value_heads": 3},
+        "num_key_value_heads is 3, which does not divide 4 heads": {"num_key_value_heads": 3},
         "sliding_window must be": {"sliding_window": 0},
         "mlp_bias is True": {"mlp_bias": True},
         "rope_parameters must be a table": {"rope_parameters": [1]},
@@ -263,7 +263,7 @@ def test_an_index_that_lies_is_refused(shards):
 @pytest.mark.parametrize("text", ["", "{}", '{"model": {"type": "Pickle"}}', "\x80\x04"])
 def test_a_broken_tokenizer_is_refused(text, folder):
     (folder / "tokenizer.json").write_text(text)
-    refused(folder, "tokenizer.json", "no tokenizer")
+    refused(folder, "tokenizer.json", "is not a tokenizer")
 
 
 def test_what_is_no_model_is_said(tmp_path, folder, untyped):
@@ -277,7 +277,7 @@ def test_what_is_no_model_is_said(tmp_path, folder, untyped):
     ):
         with pytest.raises(af.InputError, match=said):
             af.models.load(name)
-    with pytest.raises(af.InputError, match="revision is for models of the hub"):
+    with pytest.raises(af.InputError, match="revision is for models from the hub"):
         af.models.load(folder, revision="main")
     for dtype in ("float16", "int32", "floaty"):
         with pytest.raises(af.InputError, match="dtype must be 'float32' or 'float64'"):

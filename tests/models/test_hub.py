@@ -38,8 +38,8 @@ def test_a_cached_model_is_found_offline(tmp_path):
     ).stdout.splitlines()
     assert said[0] == "[]", "importing attnflow imports no extra"
     assert said[1:3] == ["'bert'", "'gpt2'"]
-    assert "someone/tiny at revision 'v2' is no folder here" in said[3]
-    assert all("could not be had from the hub or its cache" in line for line in said[3:6])
+    assert "someone/tiny at revision 'v2' is not a folder here" in said[3]
+    assert all("could not be loaded from the hub or its cache" in line for line in said[3:6])
     assert said[6] == "[]", "no PyTorch at run time"
 
 

@@ -310,7 +310,7 @@ def test_the_page_shows_the_numbers(case):
         assert float(row[6]) == pytest.approx(head.balance, abs=6e-4)
     for spectrum, row in zip(found.spectra, tables["layerλ₁(ΣV)"], strict=True):
         assert float(row[2]) == pytest.approx(spectrum.total_radius, abs=6e-4)
-    said = tables["what is proven, or computedwhat that would mean here"]
+    said = tables["what is proven or computedwhat it predicts here"]
     assert [tuple(row) for row in said] == [tuple(p) for p in predictions(found)]
 
 

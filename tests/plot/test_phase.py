@@ -70,7 +70,7 @@ def test_no_curve_where_it_does_not_hold(tmp_path):
     [
         (lambda data: phase_diagram(data, "q"), "unknown variable 'q'"),
         (lambda data: phase_diagram(data, "p", across="n"), "must vary along time and n"),
-        (lambda data: phase_diagram(data * np.nan, "p"), "nothing of the sweep is done"),
+        (lambda data: phase_diagram(data * np.nan, "p"), "no cell of the sweep is done"),
         (lambda data: phase_diagram(data.isel(d=[0] * 30), "p"), "30 panels"),
     ],
 )

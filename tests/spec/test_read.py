@@ -119,7 +119,7 @@ def test_a_wrong_field_is_named_with_the_nearest_right_value(path, value, said, 
 def test_missing_parts_are_named():
     with pytest.raises(af.InputError, match="system: missing"):
         parse_spec({k: v for k, v in GOOD.items() if k != "system"})
-    with pytest.raises(af.InputError, match=r"start\.n: missing, and sphere needs it"):
+    with pytest.raises(af.InputError, match=r"start\.n: missing, but sphere needs it"):
         parse_spec(GOOD | {"start": {"d": 3}}).build()
 
 

@@ -23,7 +23,7 @@ from small_sweep import spec
             {"keep": {"E": {"observable": "overlaps"}}, "axes": {"n": [3, 4], "beta": [1.0]}},
             "shape",
         ),
-        ({"keep": {"E": {"observable": "inner_products"}}}, "needs values on the host"),
+        ({"keep": {"E": {"observable": "inner_products"}}}, "does not work under jit"),
         (
             {"system": {"name": "PureAttention"}, "keep": {"E": {"observable": "nothing"}}},
             "nothing",

@@ -54,7 +54,7 @@ def test_every_function_of_observe_is_known_or_has_a_reason():
     ("observable", "parameters", "said"),
     [
         ("enrgy", {}, "keep.E.observable: unknown observable 'enrgy': did you mean 'energy'?"),
-        ("clusters", {}, "cluster_count does"),
+        ("clusters", {}, "use cluster_count"),
         ("energy", {"detla": 1.0}, "keep.E.detla: unknown parameter of energy"),
         ("neural_collapse", {}, "keep.E.labels: missing"),
     ],

@@ -1,4 +1,4 @@
-"""attnflow side by side with what one would use instead: the rows of `attnflow bench`."""
+"""attnflow next to the alternatives: the rows of `attnflow bench`."""
 
 from attnflow.bench.machine import this_machine
 from attnflow.bench.result import Outcome, Results

@@ -1,4 +1,4 @@
-"""Rows that time one velocity: contenders side by side, and growth with the number of tokens."""
+"""Rows that time one velocity: a race of contenders, and growth with the number of tokens."""
 
 from __future__ import annotations
 
@@ -33,10 +33,18 @@ class Absent(Exception):
 
 @dataclass(frozen=True)
 class Drift(Row):
-    """One velocity, computed by several contenders, of which the first is the one to be judged.
+    """One velocity, computed by several contenders. The first one is judged.
 
-    `weighed` are those whose peak memory is measured too, `sizes` the numbers of tokens at which
-    the first one's growth is measured, `quick_n` the number of tokens of the quick row.
+    Attributes:
+        name: name of the row.
+        what: what is computed.
+        problem: the problem.
+        contenders: who takes part.
+        targets: what the first contender must reach.
+        weighed: contenders whose peak memory is measured too.
+        sizes: numbers of tokens at which the growth of the first contender is measured.
+        quick_n: number of tokens of the quick row.
+        pace: how long the race takes.
     """
 
     name: str
@@ -50,12 +58,10 @@ class Drift(Row):
     pace: Pace = STEADY
 
     def quick(self) -> Drift:
-        """Fewer tokens; no memory and no growth."""
         problem = replace(self.problem, n=self.quick_n or self.problem.n)
         return replace(self, problem=problem, targets=(), weighed=(), sizes=(), pace=BRISK)
 
     def measure(self, on_progress: OnProgress) -> Outcome:
-        """Race the contenders, check their answers, and weigh them."""
         starters = [Starter(contender, self.problem, on_progress) for contender in self.contenders]
         times = race(
             {s.name: s.call for s in starters if s.call is not None}, self.pace, on_progress
@@ -74,12 +80,17 @@ class Drift(Row):
 
     @property
     def title(self) -> str:
-        """What is computed, and the sizes."""
         return f"{self.what}, {self.problem}"
 
 
 class Starter:
-    """A contender at the start of a race: prepared, or with the reason why it is not."""
+    """A contender at the start of a race: ready, or with the reason why not.
+
+    Args:
+        contender: the contender.
+        problem: the problem of the row.
+        on_progress: called with a line about what is being done.
+    """
 
     def __init__(self, contender: Contender, problem: DriftProblem, on_progress: OnProgress):
         self.name = contender.name
@@ -98,7 +109,7 @@ class Starter:
             self.note = str(reason)
 
     def entry(self, seconds: list[float] | None, ours: list[float] | None) -> Entry:
-        """Its line of the table, from its times and those of the first contender."""
+        """Its row of the table, from its times and those of the first contender."""
         if self.call is None or seconds is None:
             return Entry(self.name, note=self.note)
         scaled = [self.scale * s for s in seconds]
@@ -115,19 +126,35 @@ class Starter:
 def prepared(
     contender: Contender, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]
 ) -> Call:
-    """The contender's call; whatever keeps it from taking part becomes `Absent`."""
+    """The contender's call. Raises `Absent` if it cannot take part.
+
+    Args:
+        contender: the contender.
+        problem: the problem.
+        x: the tokens, shape (replicates, n, d).
+    """
     reason = contender.missing()
     if reason is not None:
         raise Absent(reason)
     try:
         return contender.ready(problem, x)
-    except Exception as error:  # a peer that fails must not cost the rest of a long run
+    except Exception as error:  # one contender that fails must not end a long benchmark
         raise Absent(f"failed: {first_line(error)}") from error
 
 
 @dataclass(frozen=True)
 class Growth(Row):
-    """The time of one velocity against n, for many methods; a method stops where it gets slow."""
+    """The time of one velocity against n, for many methods.
+
+    Attributes:
+        name: name of the row.
+        what: what is computed.
+        series: contenders, their problems, and the numbers of tokens.
+        quick_sizes: numbers of tokens of the quick row.
+        limit: a method stops at the size where a call takes longer than this, in seconds.
+        pace: how long a measurement takes.
+        targets: what must be reached.
+    """
 
     name: str
     what: str
@@ -139,16 +166,13 @@ class Growth(Row):
 
     @property
     def title(self) -> str:
-        """What is computed."""
         return self.what
 
     def quick(self) -> Growth:
-        """A few small sizes."""
         series = tuple((c, p, self.quick_sizes) for c, p, _ in self.series)
         return replace(self, series=series, limit=0.2, pace=BRISK)
 
     def measure(self, on_progress: OnProgress) -> Outcome:
-        """One curve after another."""
         entries, curves = [], []
         for contender, problem, sizes in self.series:
             found = curve(contender, problem, sizes, on_progress, self.pace, self.limit)
@@ -166,7 +190,16 @@ def curve(
     pace: Pace = STEADY,
     limit: float = float("inf"),
 ) -> Curve:
-    """The time at each size, until one takes longer than `limit` seconds."""
+    """The time at each size.
+
+    Args:
+        contender: the contender.
+        problem: the problem; its n is replaced.
+        sizes: numbers of tokens, in increasing order.
+        on_progress: called with a line about what is being done.
+        pace: how long a measurement takes.
+        limit: stop at the size where a call takes longer than this, in seconds.
+    """
     reached: list[int] = []
     seconds: list[float] = []
     for n in sizes:

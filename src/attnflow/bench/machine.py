@@ -1,4 +1,4 @@
-"""The machine that something was measured on."""
+"""The machine on which something was measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ PACKAGES = ("attnflow", "jax", "numpy", "torch", "pykeops")
 
 @dataclass(frozen=True)
 class Machine:
-    """What a reader must know to judge a measurement."""
+    """What a reader must know to judge a measurement.
+
+    Attributes:
+        processor: name of the processor.
+        cores: number of cores available.
+        memory_gib: memory in GiB; None if it is not known.
+        system: the operating system.
+        python: the version of Python.
+        versions: the versions of the installed packages that were compared.
+    """
 
     processor: str
     cores: int
@@ -48,14 +57,14 @@ def this_machine() -> Machine:
 
 
 class Neighbours:
-    """What other programs do to the machine from now on."""
+    """Measures how much of the machine other programs use from now on."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
         self.before = _foreign_seconds()
 
     def cores(self) -> float | None:
-        """How many cores they have used on average; None where the system does not tell."""
+        """How many cores they have used on average; None if the system does not tell."""
         after = _foreign_seconds()
         if after is None or self.before is None:
             return None
@@ -63,7 +72,13 @@ class Neighbours:
 
 
 def wait_for_quiet(cores: float, *, look: float = 2.0, limit: float = 300.0) -> None:
-    """Wait until other programs use fewer cores than this, `limit` seconds at most."""
+    """Wait until other programs use less of the machine.
+
+    Args:
+        cores: the number of cores that they may use.
+        look: seconds over which their use is measured.
+        limit: stop waiting after this many seconds.
+    """
     end = time.monotonic() + limit
     while time.monotonic() < end:
         neighbours = Neighbours()
@@ -73,9 +88,9 @@ def wait_for_quiet(cores: float, *, look: float = 2.0, limit: float = 300.0) -> 
 
 
 def _foreign_seconds() -> float | None:
-    """The processor time of everybody but this process and its children.
+    """The processor time of everything but this process and its children.
 
-    What the host of a virtual machine gave to somebody else counts too.
+    It includes what the host of a virtual machine gave to other machines.
     """
     try:
         ticks = [int(word) for word in Path("/proc/stat").read_text().split()[1:9]]

@@ -1,7 +1,7 @@
-"""The peak memory of one computation, measured in a process of its own.
+"""The peak memory of one computation, measured in its own process.
 
-`python -m attnflow.bench.memory NAME PROBLEM` prints the bytes that the contender NAME needed for
-the problem (as JSON), beyond what the process held before.
+`python -m attnflow.bench.memory NAME PROBLEM` prints how many bytes the contender NAME needed for
+the problem (given as JSON), beyond what the process used before.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def megabytes(contender: Contender, problem: DriftProblem) -> float | None:
 
 
 def peak(call: Call) -> int:
-    """The largest resident memory during a call, minus that before, in bytes."""
+    """The peak resident memory during a call, minus that before it, in bytes."""
     gc.collect()
     before = _resident("VmRSS")
-    CLEAR.write_text("5")  # forget the peak of whatever came before, compiling above all
+    CLEAR.write_text("5")  # forget earlier peaks, such as that of compiling
     call()
     return _resident("VmHWM") - before
 

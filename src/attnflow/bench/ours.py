@@ -1,4 +1,4 @@
-"""attnflow itself as a contender: one for each backend, and the one that it chooses."""
+"""attnflow as a contender: one for each backend, and one that chooses its backend itself."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from attnflow.systems import SA
 
 
 class Attnflow(Contender):
-    """`SA(beta, backend=…).velocity`, jitted; replicates by `jax.vmap`."""
+    """`SA(beta, backend=…).velocity` under jit; replicates by `jax.vmap`."""
 
     def __init__(self, name: str, backend: str | None = None):
         self.name = name
         self.backend = backend
 
     def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
-        """Compile for these shapes."""
         system = SA(problem.beta, backend=self.backend)
 
         def velocity(x: Array) -> Array:
@@ -37,7 +36,7 @@ class Attnflow(Contender):
 
 
 class Scaled(Contender):
-    """A quadratic contender at a size that can be afforded; its time is scaled by (n / limit)²."""
+    """A quadratic contender with at most `limit` tokens; its time is scaled by (n / limit)²."""
 
     def __init__(self, contender: Contender, limit: int):
         self.name = contender.name
@@ -45,11 +44,9 @@ class Scaled(Contender):
         self.limit = limit
 
     def plays(self, problem: DriftProblem) -> DriftProblem:
-        """The same problem with at most `limit` tokens."""
         return replace(problem, n=min(problem.n, self.limit))
 
     def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
-        """As the contender itself."""
         return self.contender.ready(problem, x)
 
 
@@ -58,4 +55,4 @@ DENSE = Attnflow("attnflow dense", "dense")
 BLOCKED = Attnflow("attnflow blocked", "blocked")
 SPECTRAL = Attnflow("attnflow spectral", "spectral")
 OURS: tuple[Contender, ...] = (ATTNFLOW, DENSE, BLOCKED, SPECTRAL)
-"""attnflow's own ways."""
+"""All contenders from attnflow."""

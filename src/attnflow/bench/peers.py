@@ -1,6 +1,6 @@
-"""What one would use instead: PyTorch, KeOps, NumPy, plain JAX.
+"""The alternatives: PyTorch, KeOps, NumPy, plain JAX.
 
-Each is written as its users would write it, for its speed, and computes the same velocity from the
+Each is written for speed, the way its users would write it, and computes the same velocity from the
 same tokens in the same precision. All may use every core.
 """
 
@@ -25,7 +25,7 @@ from attnflow.errors import InputError
 
 
 def tangential(x: Any, means: Any) -> Any:
-    """The part of the means across each token: the same line for every array library."""
+    """The means projected to the tangent space at each token, for any array library."""
     return means - x * (x * means).sum(-1)[..., None]
 
 
@@ -35,8 +35,6 @@ class Numpy(Contender):
     name = "NumPy"
 
     def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
-        """Nothing to prepare."""
-
         def call() -> np.ndarray:
             scores = problem.beta * (x @ x.mT)
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -46,13 +44,11 @@ class Numpy(Contender):
 
 
 class JaxDense(Contender):
-    """`softmax(β x xᵀ) x` in jitted JAX, as one would write it down."""
+    """`softmax(β x xᵀ) x` in plain JAX under jit."""
 
     name = "JAX dense"
 
     def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
-        """Compile for these shapes."""
-
         def velocity(x: Array) -> Array:
             weights = jax.nn.softmax(problem.beta * (x @ x.mT), axis=-1)
             return tangential(x, weights @ x)
@@ -68,7 +64,6 @@ class Torch(Contender):
     package = "torch"
 
     def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
-        """Move the tokens to PyTorch and give it all cores."""
         import torch
 
         torch.set_num_threads(available_cores())
@@ -88,13 +83,12 @@ class Torch(Contender):
 class TorchAttention(Torch):
     """PyTorch's fused `scaled_dot_product_attention`.
 
-    Tokens are passed with a head axis: without it PyTorch takes a path several times slower.
+    Tokens have a head axis: without it PyTorch is several times slower.
     """
 
     name = "PyTorch SDPA"
 
     def means(self, x: Any, beta: float) -> Any:
-        """Fused attention with queries, keys and values x."""
         from torch.nn.functional import scaled_dot_product_attention
 
         head = x[:, None]
@@ -107,7 +101,6 @@ class TorchMatmul(Torch):
     name = "PyTorch matmul"
 
     def means(self, x: Any, beta: float) -> Any:
-        """All scores at once."""
         import torch
 
         return torch.softmax((beta * x) @ x.mT, dim=-1) @ x
@@ -116,8 +109,8 @@ class TorchMatmul(Torch):
 class KeOps(Contender):
     """KeOps on the CPU: scores are formulas that are never stored.
 
-    It is told what attnflow knows: scores are at most β, and a column of ones gives the row sums.
-    That is a little faster than its own `sumsoftmaxweight`.
+    It may use what attnflow knows: scores are at most β, and a column of ones gives the row sums.
+    This is slightly faster than its own `sumsoftmaxweight`.
     """
 
     name = "KeOps"
@@ -131,10 +124,9 @@ class KeOps(Contender):
         return super().missing()
 
     def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
-        """Let it compile its formula, on a few tokens."""
         if len(x) > 1:
-            raise InputError("KeOps takes part with a single system only.")
-        self._call(problem, x[0, :16])()
+            raise InputError("KeOps takes part only with a single system.")
+        self._call(problem, x[0, :16])()  # compiles its formula
         return self._call(problem, x[0])
 
     def _call(self, problem: DriftProblem, x: Float[np.ndarray, "n d"]) -> Call:
@@ -150,7 +142,7 @@ class KeOps(Contender):
 
 
 def _lazy_tensor() -> Any:
-    """KeOps' class, without the messages that would tear the table apart."""
+    """KeOps' class, without the messages that would break the table."""
     with contextlib.redirect_stdout(io.StringIO()):
         import pykeops
         from pykeops.numpy import LazyTensor
@@ -162,4 +154,4 @@ def _lazy_tensor() -> Any:
 NUMPY, JAX_DENSE, KEOPS = Numpy(), JaxDense(), KeOps()
 SDPA, MATMUL = TorchAttention(), TorchMatmul()
 PEERS: tuple[Contender, ...] = (SDPA, MATMUL, KEOPS, JAX_DENSE, NUMPY)
-"""Everything attnflow is compared with."""
+"""Everything that attnflow is compared with."""

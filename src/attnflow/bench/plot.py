@@ -14,9 +14,9 @@ from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 
 
 def growth(curves: list[Curve], path: Path) -> Figure:
-    """Draw the curves on logarithmic axes, named beside them with their exponents.
+    """Draw the curves on logarithmic axes, with their exponents in the legend.
 
-    attnflow's own are full lines, the others are dashed; the slowest is named first.
+    attnflow's curves are solid, the others are dashed. The slowest one is first in the legend.
     """
     with style():
         figure = Figure(figsize=(8.6, 4.8), layout="constrained")
@@ -49,7 +49,7 @@ def _line(ax: Axes, curve: Curve, colour: str) -> None:
 
 
 def _slopes(ax: Axes, curves: list[Curve]) -> None:
-    """Faint lines of slope 1 and 2 in the lower right corner, to compare slopes with."""
+    """Faint lines of slope 1 and 2 in the lower right corner, for comparison."""
     low = 0.5 * min(min(curve.seconds) for curve in curves)
     first, last = min(c.sizes[0] for c in curves), max(c.sizes[-1] for c in curves)
     for power, end in ((1, 0.9), (2, 0.75)):
@@ -61,7 +61,7 @@ def _slopes(ax: Axes, curves: list[Curve]) -> None:
 
 
 def _names(ax: Axes, curves: list[Curve]) -> None:
-    """The names at the right, in the order of the lines where all of them can be compared."""
+    """The legend at the right, in the order of the curves at the largest common size."""
     common = min(curve.sizes[-1] for curve in curves)
     at_common = {_label(c): np.interp(common, c.sizes, c.seconds) for c in curves}
     handles, labels = ax.get_legend_handles_labels()

@@ -1,4 +1,4 @@
-"""What all contenders compute: the velocity of SA for given tokens, and how wrong an answer is."""
+"""What all contenders compute, the velocity of SA, and the error of an answer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,15 @@ SAMPLE = 64
 class DriftProblem:
     """The velocity `P⊥(Σ_j softmax(β <x_i, x_j>)_j x_j)` of n tokens on S^{d−1}.
 
-    With `replicates` it is asked for that many independent systems at once. Tokens are drawn
-    around three centres, so that velocities are of order 1 and a wrong answer cannot hide.
+    Tokens are drawn around three centres, so that velocities are of order 1 and a wrong answer
+    cannot hide.
+
+    Attributes:
+        n: number of tokens.
+        d: dimension of the tokens.
+        beta: inverse temperature β.
+        dtype: `"float32"` or `"float64"`.
+        replicates: number of independent systems, computed at once.
 
     >>> DriftProblem(n=16, d=3, beta=4.0, dtype="float32").tokens().shape
     (1, 16, 3)
@@ -39,7 +46,7 @@ class DriftProblem:
         return np.array(x)
 
     def error(self, x: Float[np.ndarray, "replicates n d"], answer: Any) -> float:
-        """The largest deviation of an answer from the exact velocity, on a sample of tokens."""
+        """The largest error of an answer on a sample of tokens."""
         rng = np.random.default_rng(0)
         which = rng.integers(self.replicates, size=SAMPLE), rng.integers(self.n, size=SAMPLE)
         answers = np.asarray(answer, np.float64)[which]

@@ -1,4 +1,4 @@
-"""What a benchmark measured: plain numbers that go to JSON and back."""
+"""The results of a benchmark: plain numbers that can be written to JSON and read back."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from attnflow.records import read_json, read_record
 
 FORMAT = "attnflow bench 1"
 DISTURBING = 0.25
-"""Other programs may use this much of a core without being mentioned."""
+"""Other programs may use this much of a core without a warning."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The median over the rounds, with the smallest and the largest value."""
+    """The median over the rounds, and the smallest and the largest value."""
 
     median: float
     low: float
@@ -28,12 +28,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one contender did in a row; None where it was not measured.
+    """What one contender did in a row; None for what was not measured.
 
-    `seconds` are those of one computation, `ratio` says how many times as long as the row's first
-    entry it took, `error` is the largest deviation from the exact answer, `megabytes` the peak
-    memory beyond its input, `prepare` the seconds that compiling took. `note` says what else a
-    reader must know, or why there are no numbers.
+    Attributes:
+        contender: its name.
+        seconds: time of one computation.
+        ratio: its time divided by that of the row's first entry.
+        error: the largest deviation from the exact answer.
+        megabytes: peak memory beyond its input.
+        prepare: seconds for compiling.
+        note: what else a reader must know, or why there are no numbers.
     """
 
     contender: str
@@ -47,7 +51,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Curve:
-    """The time of a method against the number of tokens, and the exponent of its growth."""
+    """The time of a method against the number of tokens.
+
+    Attributes:
+        contender: the name of the method.
+        label: where the tokens live.
+        sizes: the numbers of tokens.
+        seconds: the time at each of them.
+        exponent: the exponent of its growth; None with fewer than two sizes.
+    """
 
     contender: str
     label: str
@@ -81,9 +93,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One row of the benchmark.
+    """The result of one row of the benchmark.
 
-    `others` is how many cores other programs used meanwhile, where the system tells.
+    Attributes:
+        name: name of the row.
+        title: what was measured.
+        entries: what each contender did.
+        curves: time against the number of tokens.
+        verdicts: the targets, and whether they were met.
+        others: cores that other programs used meanwhile; None if the system does not tell.
     """
 
     name: str
@@ -95,7 +113,7 @@ class Outcome:
 
     @property
     def disturbed(self) -> bool:
-        """Whether other programs used so much of the machine that the numbers mean little."""
+        """Whether other programs used so much of the machine that the numbers are unreliable."""
         return self.others is not None and self.others > DISTURBING
 
     def entry(self, contender: str) -> Entry | None:
@@ -105,7 +123,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Results:
-    """A whole benchmark. `quick` says that sizes were small, so that no target was judged."""
+    """The results of a whole benchmark.
+
+    Attributes:
+        machine: the machine that ran it.
+        quick: whether sizes were small, so that no target was judged.
+        outcomes: the results of the rows.
+    """
 
     machine: Machine
     quick: bool

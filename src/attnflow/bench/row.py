@@ -1,4 +1,4 @@
-"""What a row of the benchmark is."""
+"""A row of the benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnflow.bench.timing import OnProgress
 
 
 class Row(abc.ABC):
-    """Something to measure, and what it must reach. A row is an object in the list `ROWS`."""
+    """Something to measure, and its targets. All rows are in the list `ROWS`."""
 
     name: str
     targets: tuple[Target, ...]
@@ -24,7 +24,7 @@ class Row(abc.ABC):
 
     @abc.abstractmethod
     def measure(self, on_progress: OnProgress) -> Outcome:
-        """Measure it, telling what is being done."""
+        """Measure it; `on_progress` is called with a line about what is being done."""
 
     @abc.abstractmethod
     def quick(self) -> Row:
@@ -33,7 +33,7 @@ class Row(abc.ABC):
     def run(self, on_progress: OnProgress) -> Outcome:
         """Measure it, judge its targets, and note what other programs did meanwhile.
 
-        A row that fails says so and loses nothing of the others.
+        If it fails, the outcome says so.
         """
         neighbours = Neighbours()
         try:
@@ -46,9 +46,13 @@ class Row(abc.ABC):
 
 
 def undisturbed(row: Row, attempts: int, on_progress: OnProgress) -> Outcome:
-    """The outcome of a row, measured again while other programs disturb it, `attempts` times.
+    """The outcome of a row, repeated while other programs disturb it.
 
-    With more than one attempt, each waits for a quiet moment first.
+    Args:
+        row: the row.
+        attempts: measure it at most this often. With more than one attempt, each first waits until
+            the machine is quiet.
+        on_progress: called with a line about what is being done.
     """
     for k in range(attempts):
         if attempts > 1:
@@ -61,7 +65,7 @@ def undisturbed(row: Row, attempts: int, on_progress: OnProgress) -> Outcome:
 
 
 def first_line(error: Exception) -> str:
-    r"""What an error says, short enough for a table.
+    r"""The message of an error, short enough for a table.
 
     >>> first_line(ValueError("no such thing\nat line 3"))
     'no such thing'

@@ -1,4 +1,4 @@
-"""The rows of the benchmark and their targets. A new row is one object in the list."""
+"""The rows of the benchmark and their targets. To add a row, add an object to the list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def powers(first: int, last: int) -> tuple[int, ...]:
 
 
 def wide(d: int, dtype: str) -> Drift:
-    """A velocity in high dimension, where nearly all time goes into matrix products."""
+    """A velocity in high dimension, where matrix products take nearly all of the time."""
     return Drift(
         name=f"d{d}-{dtype}",
         what="drift",
@@ -108,7 +108,7 @@ ROWS: tuple[Row, ...] = (
 
 
 def chosen(names: list[str]) -> list[Row]:
-    """The rows of these names, in the order of the list; all of them without names."""
+    """The rows with these names, in the order of the list; all rows if there are no names."""
     known = {row.name: row for row in ROWS}
     for name in names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Rows that time whole runs: a phase diagram, a metastable state, the first picture."""
+"""Rows that time whole runs: a phase diagram, a metastable run, the first picture."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Starts = Float[Array, "replicates n d"]
 class PhaseDiagram(Row):
     """The mean overlap of random starts on S^{d−1} over β and t, with d far above n.
 
-    The n tokens span R^n, and the flow stays in their span. `simulate` from starts that are drawn
-    in R^n directly is compared with the same integration in R^d. Both take the same steps
-    (Runge–Kutta of order 4, step 0.1, to t = 10, float32), β by β, all replicates of a β at once.
-    The error is the largest difference between the two diagrams from the same starts in R^d.
+    The flow stays in the span of the n tokens, which is R^n. `simulate`, with starts drawn directly
+    in R^n, is compared with the same integration in R^d. Both take the same steps (Runge–Kutta of
+    order 4, step 0.1, to t = 10, float32), with all replicates of a β at once. The error is the
+    largest difference between the two diagrams from the same starts in R^d.
     """
 
     n: int
@@ -46,11 +46,9 @@ class PhaseDiagram(Row):
     pace: Pace = STEADY
 
     def quick(self) -> PhaseDiagram:
-        """A single β and few starts."""
         return replace(self, betas=self.betas[:1], replicates=4, targets=(), pace=BRISK)
 
     def measure(self, on_progress: OnProgress) -> Outcome:
-        """Race the two, then compare them on the same starts."""
         full = self._starts()
         reduced = self._starts(reduced=True)
         in_full = whole_space()
@@ -86,7 +84,6 @@ class PhaseDiagram(Row):
 
     @property
     def title(self) -> str:
-        """The sizes of the diagram."""
         betas = ", ".join(f"{beta:g}" for beta in self.betas)
         return (
             f"phase diagram, n = {self.n}, d = {self.d}, β = {betas}, "
@@ -100,7 +97,7 @@ METHOD = Fixed(0.1)
 
 
 def mean_overlap(t: Any, x: Float[Array, "n d"]) -> Float[Array, ""]:
-    """The mean cosine over all pairs, which is 1 for a single cluster."""
+    """The mean cosine over all pairs: 1 for a single cluster."""
     return observe.overlaps(x).mean()
 
 
@@ -110,7 +107,7 @@ def spanned(system: SA, x0: Starts) -> Any:
 
 
 def whole_space() -> Callable[[SA, Starts], Any]:
-    """The same with the bare integration, in the space that the tokens are given in."""
+    """The same with plain integration in R^d."""
 
     def one(system: SA, x: Float[Array, "n d"]) -> Array:
         return solve(system, x, jnp.asarray(TIMES), method=METHOD, save=mean_overlap).xs
@@ -122,7 +119,15 @@ def whole_space() -> Callable[[SA, Starts], Any]:
 class Metastable(Row):
     """Tokens on the circle, from random starts to one cluster, with `Coarsening`.
 
-    The time is that of a run after compilation: the median over the starts.
+    The time is the median over the starts, without compilation.
+
+    Attributes:
+        n: number of tokens.
+        beta: inverse temperature β.
+        stop: the last time.
+        starts: number of random starts.
+        targets: what must be reached.
+        name: name of the row.
     """
 
     n: int
@@ -133,11 +138,9 @@ class Metastable(Row):
     name: str = "metastable"
 
     def quick(self) -> Metastable:
-        """A single start."""
         return replace(self, starts=1, targets=())
 
     def measure(self, on_progress: OnProgress) -> Outcome:
-        """Every start twice or more, the first time uncounted."""
         seconds, last_merges = [], []
         for key in range(self.starts):
             on_progress(f"start {key + 1} of {self.starts}")
@@ -157,7 +160,6 @@ class Metastable(Row):
 
     @property
     def title(self) -> str:
-        """The parameters."""
         return f"metastable run on the circle, n = {self.n}, β = {self.beta:g}, to one cluster"
 
     def _note(self, last_merges: list[float]) -> str:
@@ -177,15 +179,12 @@ class ColdStart(Row):
 
     @property
     def title(self) -> str:
-        """What is waited for."""
         return "first picture of attnflow run, nothing compiled before"
 
     def quick(self) -> ColdStart:
-        """Once."""
         return replace(self, starts=1, targets=())
 
     def measure(self, on_progress: OnProgress) -> Outcome:
-        """From the command to the picture."""
         seconds = []
         for k in range(self.starts):
             on_progress(f"start {k + 1} of {self.starts}")

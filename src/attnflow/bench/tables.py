@@ -1,4 +1,4 @@
-"""Results as tables of text: for the terminal (Rich) and for documents (Markdown)."""
+"""Results as tables, for the terminal (Rich) and for documents (Markdown)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, Verdic
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as text: a heading for each column, and rows of as many cells."""
+    """A table of text.
+
+    Attributes:
+        title: its title.
+        head: a heading for each column.
+        rows: the cells of each row.
+    """
 
     title: str
     head: list[str]
     rows: list[list[str]]
 
     def rich(self) -> Table:
-        """For the terminal, without the title: words to the left, numbers to the right."""
+        """For the terminal, without the title. Words are left-aligned, numbers right-aligned."""
         table = Table()
         for i, heading in enumerate(self.head):
             justify: Literal["left", "right"] = "left" if i in self._words() else "right"
@@ -36,7 +42,7 @@ class Grid:
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def _words(self) -> set[int]:
-        """The columns that hold words and not numbers."""
+        """The columns of words."""
         return {i for i, heading in enumerate(self.head) if heading in WORDS}
 
 
@@ -45,7 +51,7 @@ WORDS = {"contender", "note", "row", "target", "verdict", "method", "where", "me
 
 
 def of_entries(outcome: Outcome) -> Grid:
-    """What each contender of a row did; columns that nobody has are left out."""
+    """What each contender of a row did, without empty columns."""
     columns = {h: [cell(e) for e in outcome.entries] for h, cell in COLUMNS.items()}
     shown = {heading: cells for heading, cells in columns.items() if any(cells)}
     return Grid(
@@ -64,7 +70,7 @@ COLUMNS: dict[str, Callable[[Entry], str]] = {
 
 
 def of_curves(outcome: Outcome) -> Grid:
-    """The growth of each method: its exponent, and the largest size with its time."""
+    """The growth of each method: the exponent, the largest size, and the time there."""
     rows = [_curve(curve) for curve in outcome.curves]
     absent = [[e.contender, "", e.note, "", ""] for e in outcome.entries]
     head = ["method", "where", "exponent", "largest n", "time there"]
@@ -78,7 +84,7 @@ def _curve(curve: Curve) -> list[str]:
 
 
 def of_targets(results: Results, called: Callable[[Outcome], str]) -> Grid:
-    """Every target beside what was measured, the rows called by their names or their titles."""
+    """Every target with what was measured. `called` gives the name of a row."""
     rows = [
         [
             called(outcome) if i == 0 else "",

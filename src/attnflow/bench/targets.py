@@ -1,4 +1,4 @@
-"""The numbers that attnflow must reach, each a small object that judges an outcome."""
+"""Targets: the numbers that attnflow must reach."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Target(abc.ABC):
 
     @abc.abstractmethod
     def judge(self, outcome: Outcome) -> Verdict:
-        """What was measured, beside what is wanted."""
+        """Compare what was measured with the target."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,6 @@ class Faster(Target):
     than: str
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """The ratio of that entry."""
         theirs = outcome.entry(self.than)
         ratio = None if theirs is None else theirs.ratio
         return Verdict(self.than, "≥", self.factor, " ×", ratio)
@@ -32,46 +31,42 @@ class Faster(Target):
 
 @dataclass(frozen=True)
 class Accurate(Target):
-    """The error of the first entry."""
+    """The error of the first entry is at most `bound`."""
 
     bound: float
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """Its largest deviation from the exact answer."""
         return Verdict("error", "≤", self.bound, "", _single(outcome.entries[0].error), False)
 
 
 @dataclass(frozen=True)
 class Compiles(Target):
-    """The first entry compiles within a time."""
+    """The first entry compiles within `seconds`."""
 
     seconds: float
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """The seconds it needed before the first call."""
         return Verdict("compiling", "≤", self.seconds, " s", _single(outcome.entries[0].prepare))
 
 
 @dataclass(frozen=True)
 class Takes(Target):
-    """The first entry is done within a time."""
+    """The first entry takes at most `seconds`."""
 
     seconds: float
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """Its seconds."""
         return Verdict("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
 
 
 @dataclass(frozen=True)
 class Needs(Target):
-    """A contender needs no more than some memory."""
+    """A contender needs at most this much memory."""
 
     megabytes: float
     contender: str
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """Its peak memory."""
         entry = outcome.entry(self.contender)
         measured = None if entry is None else _single(entry.megabytes)
         quantity = f"memory, {self.contender},"
@@ -80,12 +75,11 @@ class Needs(Target):
 
 @dataclass(frozen=True)
 class Grows(Target):
-    """The time of the first entry grows no faster than a power of n."""
+    """The time of the first entry grows at most like `n^power`."""
 
     power: float
 
     def judge(self, outcome: Outcome) -> Verdict:
-        """The exponent of the row's curve."""
         found = [curve.exponent for curve in outcome.curves[:1]]
         return Verdict("growth exponent", "≤", self.power, "", _single(*found or [None]))
 

@@ -1,4 +1,4 @@
-"""Time, measured so that contenders can be compared: side by side, in rounds, without warm-up."""
+"""Time measurements that can be compared: contenders take turns, and warm-up does not count."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from attnflow.bench.contender import Call
 from attnflow.bench.result import Spread
 
 OnProgress = Callable[[str], None]
-"""Where to say what is being measured."""
+"""Called with a line about what is being measured."""
 
 
 @dataclass(frozen=True)
 class Pace:
     """How long a race takes.
 
-    There are `rounds` rounds, in which every contender has a turn of about `turn` seconds: short
-    calls are repeated, 100 times at most. After `patience` seconds a contender has had its turns,
-    if it has had two.
+    Attributes:
+        rounds: number of rounds; every contender has one turn in each.
+        turn: seconds of a turn, about. Short calls are repeated, at most 100 times.
+        patience: a contender stops after this many seconds, if it has had two turns.
     """
 
     rounds: int
@@ -39,10 +40,15 @@ def race(
 ) -> dict[str, list[float]]:
     """Seconds of one call of each contender in each round.
 
-    Contenders take turns, in the opposite order in every second round, so that whatever else the
-    machine does meets all of them. The first call of all is not counted: it may compile. A turn
-    counts with its fastest call, for everything that disturbs a call makes it slower. Slow
-    contenders take part in fewer rounds, at least two.
+    Contenders take turns, in reverse order in every second round, so that disturbances hit all of
+    them alike. The first call of each does not count, because it may compile. The time of a turn
+    is that of its fastest call, because disturbances only make calls slower. Slow contenders take
+    part in fewer rounds, at least two.
+
+    Args:
+        calls: the calls of the contenders, by name.
+        pace: how long the race takes.
+        on_progress: called with a line about what is being measured.
     """
     turns = {}
     for name, call in calls.items():
@@ -58,7 +64,7 @@ def race(
 
 
 class Turn:
-    """A contender's turn: as many calls as fill it, and how many turns can be afforded."""
+    """A contender's turn: how many calls it has, and how many turns there is time for."""
 
     def __init__(self, call: Call, pace: Pace = STEADY):
         self.call = call
@@ -71,8 +77,7 @@ class Turn:
     def take(self) -> float:
         """Seconds of the fastest call.
 
-        The first of several is thrown away: the threads of whoever had the turn before may still
-        be spinning.
+        The first of several calls is dropped: threads of the previous contender may still be busy.
         """
         times = [clocked(self.call) for _ in range(self.repeats)]
         return min(times[1:] or times)
@@ -95,7 +100,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratios(theirs: Sequence[float], ours: Sequence[float]) -> Spread:
-    """How many times as long as ours theirs takes: round by round, then the median.
+    """The ratio of their time to ours in each round, and its median.
 
     >>> ratios([4.0, 6.0], [2.0, 1.0, 1.0])
     Spread(median=4.0, low=2.0, high=6.0)
@@ -104,9 +109,9 @@ def ratios(theirs: Sequence[float], ours: Sequence[float]) -> Spread:
 
 
 def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """The p of `value ∝ size^p`: the slope of a line through the logarithms, by least squares.
+    """The p in `value ∝ size^p`, by a least-squares fit of the logarithms.
 
-    Only sizes within a factor of 20 of the largest count, so that fixed costs do not.
+    Only sizes within a factor of 20 of the largest are used, to exclude fixed costs.
 
     >>> round(exponent([100, 200, 400], [1.0, 4.0, 16.0]), 12)
     2.0

@@ -35,7 +35,7 @@ def main(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """Transformers as interacting particle systems: tokens are particles, layers are time."""
-    # A file's name may hold bytes that are no letters.
+    # A file name may contain bytes that are not valid text.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     if version:
@@ -44,7 +44,7 @@ def main(
 
 
 def run_command() -> None:
-    """The command `attnflow`. When it fails, threads that still compute are not waited for."""
+    """The command `attnflow`. After a failure it does not wait for threads still computing."""
     try:
         app()
     except SystemExit as end:

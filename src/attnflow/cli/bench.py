@@ -1,4 +1,4 @@
-"""`attnflow bench`: side by side with what one would use instead."""
+"""`attnflow bench`: attnflow next to the alternatives."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 def bench(
     only: Annotated[
-        list[str] | None, typer.Option(help="Measure this row; may be given several times.")
+        list[str] | None, typer.Option(help="Measure only this row; can be repeated.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes: about a minute, no target is judged.")
+        bool, typer.Option("--quick", help="Small sizes: takes a minute, judges no targets.")
     ] = False,
     attempts: Annotated[
-        int, typer.Option(help="Measure a row up to so often, until no other program disturbs it.")
+        int, typer.Option(help="Repeat a row up to this often while other programs disturb it.")
     ] = 1,
-    out: Annotated[Path, typer.Option(help="Where the picture of time against n goes.")] = Path(
+    out: Annotated[Path, typer.Option(help="File for the picture of time against n.")] = Path(
         "attnflow-bench.png"
     ),
     json_file: Annotated[
@@ -34,10 +34,10 @@ def bench(
     ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List all rows and stop.")] = False,
 ) -> None:
-    """Measure attnflow beside PyTorch, KeOps, NumPy and plain JAX, and judge its targets.
+    """Compare attnflow with PyTorch, KeOps, NumPy and plain JAX, and judge its targets.
 
-    Contenders that are not installed are said to be missing: `pip install "attnflow[bench]"`
-    brings them. Ctrl-C keeps what was measured.
+    Contenders that are not installed are skipped: `pip install "attnflow[bench]"` installs them.
+    Ctrl-C keeps what was measured.
 
     Example: `attnflow bench --only d3 --only ensemble --json bench.json`
     """
@@ -81,7 +81,7 @@ def _bench(only: list[str], quick: bool, attempts: int, out: Path, json_file: Pa
 
 
 def _measured(rows: list[Row], attempts: int) -> Iterator[Outcome]:
-    """The outcomes of the rows, one after another, saying what is being measured."""
+    """Measure one row after another, and show what is being measured."""
     from attnflow.bench import undisturbed
 
     for k, row in enumerate(rows, start=1):
@@ -96,7 +96,7 @@ def _measured(rows: list[Row], attempts: int) -> Iterator[Outcome]:
 
 
 def _show(outcome: Outcome) -> None:
-    """Print a row's table, and a word if the machine was busy with something else."""
+    """Print a row's table, and a warning if the machine was busy with something else."""
     from attnflow.bench import tables
 
     grid = tables.of_curves if outcome.name == "growth" else tables.of_entries

@@ -1,4 +1,4 @@
-"""`attnflow check`: are the theorems true of what is simulated here?"""
+"""`attnflow check`: do the theorems hold for what is simulated here?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COLOURS = {"holds": "green", "fails": "bold red", "unresolved": "yellow"}
 
 def check(
     ids: Annotated[
-        list[str] | None, typer.Argument(help="Theorems to check, such as T3.1; all without it.")
+        list[str] | None, typer.Argument(help="Theorems to check, such as T3.1; all by default.")
     ] = None,
     key: Annotated[int, typer.Option(help="Other keys draw other starts and weights.")] = 0,
     verbose: Annotated[
@@ -40,15 +40,15 @@ def check(
     ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List all checks and stop.")] = False,
 ) -> None:
-    """Verify theorems: draw what meets the hypothesis, run it, measure the conclusion.
+    """Verify theorems: draw systems that meet the hypothesis, run them, measure the conclusion.
 
-    Every run is also compared with SciPy's solution of the equation as the papers write it: a
-    verdict says which of the two failed, the equation or the theorem. A bound that nothing that
-    can be run comes near is marked as vacuous. A draw that did not settle within the horizon is
-    unresolved, and a statement with more than a quarter of these does not hold.
+    Every run is also compared with SciPy's solution of the equation as the papers write it, so a
+    verdict tells which of the two failed, the equation or the theorem. A bound that no run comes
+    near is marked as vacuous. A draw that does not settle within the time is unresolved, and a
+    statement with more than a quarter of unresolved draws does not hold.
 
-    Exits with 1 if a proven statement does not hold, or a run does not solve its equation. A
-    conjecture may be contradicted: that is told, and no failure.
+    Exits with 1 if a proven statement does not hold, or if a run does not solve its equation. A
+    contradicted conjecture is reported, but it is not a failure.
 
     Example: `attnflow check T3.1 T4.1 --key 7 --json checks.json`
     """
@@ -94,7 +94,7 @@ def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> N
 
 
 def _outcomes(rows: list[Check], key: int) -> Iterator[Outcome]:
-    """The outcomes, one after another, behind a bar."""
+    """The outcomes, one after another, with a progress bar."""
     from attnflow.theory.checks import check
 
     bar = Progress(

@@ -1,4 +1,4 @@
-"""`attnflow explore`: a web page where one sees attention flow."""
+"""`attnflow explore`: a web page that shows attention as a flow."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from attnflow.cli.shared import Guard, console, keep_compiled_code
 
 PORT = 8050
 WAITING = 128
-"""Requests that may wait to be taken."""
+"""Requests that may wait in the queue."""
 
 
 def explore(
     folder: Annotated[
-        Path, typer.Argument(help="Where stores of sweeps and folders of models are looked for.")
+        Path, typer.Argument(help="Folder with stores of sweeps and with models.")
     ] = Path(),
     host: Annotated[
-        str, typer.Option(help="The address to listen at; others than this one let others in.")
+        str, typer.Option(help="Address to listen on; any but the default admits other machines.")
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
-        typer.Option(help=f"The port; without it {PORT}, or a free one.", min=1, max=65535),
+        typer.Option(help=f"The port; by default {PORT}, or a free one.", min=1, max=65535),
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Serve a page where tokens move, phase diagrams are made, and theorems are tried.
+    """Serve a page to watch tokens move, draw phase diagrams and test theorems.
 
     Example: `attnflow explore --open`
     """
@@ -50,9 +50,9 @@ def _explore(folder: Path, host: str, port: int | None, open_page: bool) -> None
     from attnflow.explore.safety import is_local
 
     if not folder.is_dir():
-        raise InputError(f"folder: {folder} is no folder.")
+        raise InputError(f"folder: {folder} is not a folder.")
     keep_compiled_code()
-    # A page that watches its work asks several times a second.
+    # A page that follows a computation asks several times a second.
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     with _listening(host, port) as listening:
         jobs = Jobs()
@@ -63,8 +63,8 @@ def _explore(folder: Path, host: str, port: int | None, open_page: bool) -> None
         console.print(f"attnflow explore is at [bold]{address}[/], until Ctrl-C", soft_wrap=True)
         if not is_local(host):
             console.print(
-                f"[yellow]warning:[/] {host} lets in everyone who can reach this machine: they can "
-                "compute here and see the stores and models of the folder.",
+                f"[yellow]warning:[/] {host} admits everyone who can reach this machine: they can "
+                "run computations and see the stores and models in the folder.",
                 soft_wrap=True,
             )
         if open_page:
@@ -77,7 +77,7 @@ def _explore(folder: Path, host: str, port: int | None, open_page: bool) -> None
 
 
 def _listening(host: str, port: int | None) -> socket.socket:
-    """A socket at the port; without one at the usual port, or at any that is free."""
+    """A socket on the port; by default on the usual port, or on any free one."""
     from attnflow.errors import InputError
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -86,6 +86,6 @@ def _listening(host: str, port: int | None) -> socket.socket:
             return socket.create_server((host, at), family=family, backlog=WAITING)
         except OSError as error:
             why = str(error.strerror).partition(" (while")[0]
-        except (TypeError, ValueError):  # of a name that cannot be one
-            why = "this is no address"
-    raise InputError(f"host or port: {host}:{port or PORT} cannot be listened at: {why}.")
+        except (TypeError, ValueError):  # for a malformed name
+            why = "this is not an address"
+    raise InputError(f"host or port: cannot listen on {host}:{port or PORT}: {why}.")

@@ -1,4 +1,4 @@
-"""`attnflow figures`: the pictures of the papers, made here."""
+"""`attnflow figures`: reproduce the figures of the papers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def figures(
         list[str] | None, typer.Argument(help="Figures to make, such as E-fig1, or `all`.")
     ] = None,
     size: Annotated[
-        str, typer.Option(help="`quick` takes seconds, `paper` is as large as the papers'.")
+        str, typer.Option(help="`quick` takes seconds, `paper` uses the sizes of the papers.")
     ] = "quick",
-    out: Annotated[Path, typer.Option(help="The folder of the pictures.")] = Path("figures"),
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("figures"),
     workers: Annotated[
-        int | None, typer.Option(help="Make so many at once; by default one for each core.")
+        int | None, typer.Option(help="Figures to make at once; by default one for each core.")
     ] = None,
     film: Annotated[bool, typer.Option(help="Also make the animations.")] = True,
     json_file: Annotated[
@@ -34,10 +34,10 @@ def figures(
     ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List all figures and stop.")] = False,
 ) -> None:
-    """Make figures of the papers: a picture, its numbers, and whether what must be seen is there.
+    """Make figures of the papers: each with its numbers, and checks of what it must show.
 
-    Each figure is a PNG, a PDF and a JSON file; index.html shows them all. Exits with 1 if
-    something was not seen.
+    Each figure is a PNG, a PDF and a JSON file; index.html shows them all. Exits with 1 if a
+    figure does not show what it must.
 
     Example: `attnflow figures all --size quick --out figures`
     """
@@ -105,7 +105,7 @@ def _sized(size: str) -> Size:
 
 
 def _tell(name: str, outcome: Written | BaseException) -> bool:
-    """Print what was seen; whether something was not."""
+    """Print an outcome; returns whether the figure failed or does not show what it must."""
     from attnflow.errors import sentence
 
     if isinstance(outcome, BaseException):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from attnflow.models.survey_types import Survey
 
 LARGEST = 2**20
-"""A text has at most so many bytes."""
+"""Largest size of a text, in bytes."""
 
 
 def model(
@@ -25,15 +25,15 @@ def model(
     ],
     text: Annotated[list[Path], typer.Option(help="A file with text; several give error bars.")],
     depth: Annotated[
-        int | None, typer.Option(help="Layers to run; more than there are if they are shared.")
+        int | None, typer.Option(help="Layers to run; can exceed the model's if all are shared.")
     ] = None,
     beta: Annotated[float, typer.Option(help="The β of the energy.")] = 1.0,
-    delta: Annotated[float, typer.Option(help="Tokens of overlap ≥ 1 − δ are linked.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="Tokens with overlap ≥ 1 − δ are linked.")] = 0.1,
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
     revision: Annotated[
         str | None, typer.Option(help="A branch, tag or commit of a model on the hub.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where the page goes.")] = Path("attnflow-model.html"),
+    out: Annotated[Path, typer.Option(help="File for the page.")] = Path("attnflow-model.html"),
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the numbers to this file.")
     ] = None,
@@ -51,17 +51,19 @@ def model(
 
 
 def read_text(path: Path) -> str:
-    """The text of a file, or an error that says why there is none."""
+    """The text of a file, or an error that says why it cannot be read."""
     from attnflow.errors import InputError
 
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     if path.stat().st_size > LARGEST:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes, too many for a text.")
+        raise InputError(
+            f"{path} has {path.stat().st_size:,} bytes, but a text may have at most {LARGEST:,}."
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8: {error}.") from None
+        raise InputError(f"{path} is not UTF-8 text: {error}.") from None
     if not text.strip():
         raise InputError(f"{path} is empty.")
     return text
@@ -98,7 +100,7 @@ def _model(
 
 
 def _tell(found: Survey) -> None:
-    """The comparison with theory, in the terminal."""
+    """Print the comparison with theory."""
     from attnflow.models.predictions import predictions
 
     sizes = ", ".join(str(len(text.tokens)) for text in found.texts)

@@ -1,4 +1,4 @@
-"""`attnflow run`: simulate, report what formed and when, draw it."""
+"""`attnflow run`: simulate a system, report which clusters form and when, and draw it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from attnflow.cli.shared import (
 def run(
     spec: Annotated[
         Path | None,
-        typer.Argument(help="A TOML spec. Without it: SA on S², n = 64, β = 9, metastable."),
+        typer.Argument(help="A TOML spec. By default SA on S² with n = 64, β = 9."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("attnflow-run.png"),
+    out: Annotated[Path, typer.Option(help="File for the picture.")] = Path("attnflow-run.png"),
     gif: Annotated[
         Path | None, typer.Option(help="Also write an animation to this file.", metavar="FILE.gif")
     ] = None,
     store: Annotated[
-        Path | None, typer.Option(help="Also keep the trajectory in this Zarr store.")
+        Path | None, typer.Option(help="Also save the trajectory in this Zarr store.")
     ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the numbers to this file.")
     ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List all systems and stop.")] = False,
 ) -> None:
-    """Simulate a system, say what formed and when, and draw it.
+    """Simulate a system, report which clusters form and when, and draw it.
 
     Example: `attnflow run examples/circle.toml --out circle.png --gif circle.gif`
     """
@@ -95,7 +95,7 @@ def _tell(
     store: Path | None,
     json_file: Path | None,
 ) -> None:
-    """Print the report and write the files that were asked for."""
+    """Print the report and write the requested files."""
     from attnflow.files import atomic_write_text
     from attnflow.plot import animate, overview
     from attnflow.report import summarise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnflow.theory.search import Finding, Question, Record
 
 SHOWN = 8
-"""So many hits are printed; all are on disk."""
+"""Largest number of hits that are printed; all are on disk."""
 
 
 def search(
@@ -34,25 +34,25 @@ def search(
         str | None, typer.Argument(help="The question: C4.2, C4.2-printed, problem-1, …")
     ] = None,
     budget: Annotated[
-        str, typer.Option(help="How long to look: a number of runs, or seconds such as 30s.")
+        str, typer.Option(help="How long to search: a number of runs, or a time such as 30s.")
     ] = "100",
     key: Annotated[int, typer.Option(help="Other keys draw other candidates.")] = 0,
-    out: Annotated[
-        Path, typer.Option(help="Folder of the record and of a spec for every hit.")
-    ] = Path("attnflow-search"),
+    out: Annotated[Path, typer.Option(help="Folder for the record and a spec of each hit.")] = Path(
+        "attnflow-search"
+    ),
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew, even if there is a record.")
+        bool, typer.Option("--fresh", help="Start over, even if there is a record.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the record to this file.")
     ] = None,
     show_list: Annotated[bool, typer.Option("--list", help="List all questions and stop.")] = False,
 ) -> None:
-    """Draw weights and starts at random and look for one that contradicts a conjecture.
+    """Draw weights and starts at random, and look for one that contradicts a conjecture.
 
-    Every hit is run again at a tighter tolerance before it counts, and written as a spec that
-    `attnflow run` reproduces. The same command again continues where the last one ended; Ctrl-C
-    loses nothing.
+    A hit must survive a second run with a tighter tolerance. It is written as a spec that
+    `attnflow run` reproduces. The same command continues where the last one ended; Ctrl-C loses
+    nothing.
 
     Example: `attnflow search C4.2-printed --budget 30s`
     """
@@ -119,7 +119,7 @@ def _go_on(
     fresh: bool,
     json_file: Path | None,
 ) -> bool:
-    """Search, from where the record ends; whether it was stopped."""
+    """Continue the search after the record; returns whether it was stopped."""
     from attnflow.theory.search import Record, search
 
     record = Record(question.id, key)
@@ -141,12 +141,12 @@ def _go_on(
             record.save(file)
     _tell(record, path, record.runs - before, time.monotonic() - begun)
     if stopped:
-        console.print("[bold red]stopped[/]; the same command goes on from here.")
+        console.print("[bold red]stopped[/]; the same command resumes from here.")
     return stopped
 
 
 class _Keeper:
-    """Shows and keeps what a search finds: the record every few seconds, a spec for each hit."""
+    """Shows and saves what a search finds: the record every few seconds, a spec of each hit."""
 
     def __init__(self, question: Question, path: Path, show: Callable[[str], object]):
         self.question, self.path, self.show = question, path, show
@@ -171,7 +171,7 @@ class _Keeper:
 
 
 def spec_path(record: Path, run: int) -> Path:
-    """Where the spec of a hit is."""
+    """The path of the spec of a hit."""
     return record.with_name(f"{record.stem}-run{run}.toml")
 
 

@@ -1,4 +1,4 @@
-"""What all commands share: the terminal, ends in one sentence, output files, the cache."""
+"""What all commands share: the terminal, errors in one sentence, output files, the cache."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from rich.markup import escape
 
 console = Console(highlight=False)
 aside = Console(highlight=False, stderr=True)
-"""Where a command says why it ended."""
+"""For errors and warnings."""
 
 STOPPED = (130, 143)
-"""Exit codes of a command that was stopped, by Ctrl-C and by SIGTERM."""
+"""Exit codes of a command that was stopped by Ctrl-C and by SIGTERM."""
 
 _came: list[int] = []
 
 
 def check_output(path: Path | None, suffixes: set[str] | None = None) -> None:
-    """Refuse an output file, before any work, that could not be written or has a wrong ending."""
+    """Raise, before any work, if a file could not be written or has the wrong ending."""
     from attnflow.errors import InputError
 
     if path is None:
         return
     if suffixes is not None and path.suffix.lower() not in suffixes:
-        raise InputError(f"{path}: the file's name must end in {' or '.join(sorted(suffixes))}.")
+        raise InputError(f"{path}: the file name must end in {' or '.join(sorted(suffixes))}.")
     if path.is_dir():
         raise InputError(f"{path} is a folder: give the name of a file.")
     check_place(path)
 
 
 def check_place(path: Path | None) -> None:
-    """Refuse a file or folder that could not be made where it should be."""
+    """Raise if a file or folder could not be created."""
     from attnflow.errors import InputError
     from attnflow.files import require_writable
 
@@ -54,15 +54,15 @@ def check_place(path: Path | None) -> None:
 
 
 def bold(path: Any) -> str:
-    """A path in bold letters; brackets in it are letters too."""
+    """A path in bold, with its brackets escaped."""
     return f"[bold]{escape(str(path))}[/]"
 
 
 class Guard:
-    """Ends a command in one sentence: after an error of input, a refusal of the system, or a stop.
+    """Ends a command with one sentence after a wrong input, an error of the system, or a stop.
 
-    The exit codes are 2, 2, and 130 for Ctrl-C or 143 for SIGTERM, with which computing centres
-    end what has run for too long.
+    The exit code is 2 for errors, 130 for Ctrl-C and 143 for SIGTERM, which clusters send to jobs
+    that run for too long.
     """
 
     def __enter__(self) -> None:
@@ -99,12 +99,12 @@ class Guard:
 
 
 def _say(words: str) -> None:
-    with suppress(OSError):  # nobody may be there to hear it
+    with suppress(OSError):  # the terminal may be gone
         aside.print(words, soft_wrap=True)
 
 
 def _again(number: Any) -> None:
-    """Send a signal to the main thread, which wakes it where the system can."""
+    """Send a signal to the main thread, and wake it if the system can."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
@@ -122,7 +122,7 @@ def stop_code() -> int:
 
 
 def keep_compiled_code() -> None:
-    """Keep what JAX compiles on disk, so that the second run of a command starts at once."""
+    """Cache what JAX compiles on disk, so that the second run of a command starts at once."""
     import jax
 
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
@@ -135,10 +135,10 @@ def keep_compiled_code() -> None:
 
 
 def _forget_damage(folder: Path) -> None:
-    """Empty the cache when JAX warns of it.
+    """Empty the cache when JAX warns about it.
 
-    A process that was killed, or a full disk, can leave an entry that is cut off. JAX would warn of
-    it and compile again each time, as it never replaces an entry.
+    A killed process or a full disk can leave a truncated entry. JAX never replaces an entry, so it
+    would warn and compile again every time.
     """
     show = warnings.showwarning
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PICTURES = {".png", ".pdf", ".svg"}
 SHOWN = 5
-"""So many failures are printed; all are in the store."""
+"""Largest number of failures that are printed; all are in the store."""
 
 
 def sweep(
@@ -44,32 +44,32 @@ def sweep(
         Path | None, typer.Option(help="The Zarr store; by default the spec's name with .zarr.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Compute with so many processes of a local Dask cluster.")
+        int | None, typer.Option(help="Compute with this many processes of a local Dask cluster.")
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Use the Dask cluster at this address (tcp://…).")
     ] = None,
     patience: Annotated[
         float | None,
-        typer.Option(help="Restart workers if none has done a block for so many seconds."),
+        typer.Option(help="Restart workers if no block is done for this many seconds."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Also draw the phase diagram to this file.")
     ] = None,
     status: Annotated[
-        Path | None, typer.Option(help="Say how the sweep of this store stands, and stop.")
+        Path | None, typer.Option(help="Show the progress of the sweep in this store, and stop.")
     ] = None,
     only_plan: Annotated[
-        bool, typer.Option("--plan", help="Check the spec, say how large the sweep is, and stop.")
+        bool, typer.Option("--plan", help="Check the spec, show the size of the sweep, and stop.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Also write the summary to this file.")
     ] = None,
 ) -> None:
-    """Run a grid of systems with many realisations, and keep observables in a Zarr store.
+    """Run a grid of systems with many realisations, and save observables in a Zarr store.
 
-    The same command again computes only what is missing. `attnflow.sweep.load` and
-    `xarray.open_zarr` read the store.
+    The same command computes only what is missing. `attnflow.sweep.load` and `xarray.open_zarr`
+    read the store.
 
     Example: `attnflow sweep examples/sweeps/circle.toml --out circle.png`
     """
@@ -108,7 +108,7 @@ class _Rate(ProgressColumn):
 def _sweep(
     spec: Path, store: Path, workers: int | None, scheduler: str | None, patience: float | None
 ) -> bool:
-    """Compute what is missing; whether it was stopped."""
+    """Compute what is missing; returns whether it was stopped."""
     from attnflow import sweep
     from attnflow.spec import read_sweep
 
@@ -163,7 +163,7 @@ def _tell(store: Path, json_file: Path | None) -> Status:
     if found.running:
         said.append("running")
     elif not found.complete:
-        said.append("not running: the same command goes on from here")
+        said.append("not running: the same command resumes from here")
     if found.seconds_since_last is not None and not found.complete:
         said.append(f"last written {_duration(found.seconds_since_last)} ago")
     if found.running and found.seconds_left is not None:

@@ -1,4 +1,4 @@
-"""A web page where one sees attention flow."""
+"""A web page that shows attention as a flow."""
 
 from attnflow.explore.app import create_app
 from attnflow.explore.form import Form

@@ -24,7 +24,13 @@ PARTS: dict[str, tuple[str, Any]] = {
 
 
 def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") -> Dash:
-    """The app, ready to be served at `host`; stores and models are looked for inside `folder`."""
+    """The web app, ready to be served.
+
+    Args:
+        folder: the folder with stores of sweeps and with models.
+        jobs: the computations behind the page; new by default.
+        host: the address that it will be served at.
+    """
     app = Dash(
         "attnflow",
         assets_folder=str(Path(__file__).parent / "assets"),
@@ -45,7 +51,7 @@ def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") 
         State("shown", "data"),
     )
     def _show(pathname: str, search: str | None, shown: str | None) -> Any:
-        """What the address says, unless the page wrote it there itself."""
+        """Show the part at an address, unless the page itself wrote the address."""
         here = f"{pathname}{search or ''}"
         if here == shown:
             return no_update, no_update
@@ -75,7 +81,7 @@ def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") 
 
 
 def _layout() -> Any:
-    """The frame, made anew for each visitor, with a name that nobody can guess."""
+    """The frame of the page, with a new, unguessable name for each visitor."""
     links = [
         dcc.Link(name, href=path, id=f"to-{path}", className="to-part")
         for path, (name, _) in PARTS.items()

@@ -1,4 +1,4 @@
-"""What the form of the flow view says, and how it becomes an address, a spec, and Python."""
+"""The form of the flow view, and how it becomes an address, a spec, and Python."""
 
 from __future__ import annotations
 
@@ -35,8 +35,21 @@ Number = Annotated[float, Field(ge=-1e4, le=1e4, allow_inf_nan=False)]
 class Form(Address):
     """The fields of the form.
 
-    `number` is what one turns: β, K, a radius. `scores` is the matrix QᵀK and `values` is V, by the
-    name of a family or "typed": then rows of numbers are in `scores_typed` and `values_typed`.
+    Attributes:
+        system: the name of the system.
+        number: its main parameter: β, K, a radius, ….
+        n: number of tokens.
+        d: dimension of the tokens.
+        heads: number of heads.
+        scores: the matrix QᵀK: the name of a family, or `"typed"`.
+        scores_typed: rows of numbers for QᵀK, if it is typed.
+        values: the matrix V: the name of a family, or `"typed"`.
+        values_typed: rows of numbers for V, if it is typed.
+        start: the name of the start.
+        method: how to integrate.
+        until: the last time.
+        noise: strength σ of the noise.
+        key: the integer from which everything random is drawn.
     """
 
     labels: ClassVar[Mapping[str, str]] = {
@@ -71,7 +84,7 @@ class Form(Address):
     key: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
     def check(self) -> None:
-        """Refuse systems that are not known, and sizes that are too large."""
+        """Raise if the system is unknown or a size is too large."""
         if self.system not in PRESETS:
             raise InputError(f"System: {unknown('system', self.system, PRESETS)}")
         self._check_matrices()
@@ -84,7 +97,7 @@ class Form(Address):
         )
 
     def _check_matrices(self) -> None:
-        """Refuse matrices of a system that has none, and heads that are all the same."""
+        """Raise if the system has no matrices to choose, or if all heads are equal."""
         if not takes_matrices(self.system):
             for name in MATRICES:
                 if getattr(self, name) != (default := type(self).model_fields[name].default):
@@ -100,7 +113,7 @@ class Form(Address):
 
     @classmethod
     def label(cls, name: str, fields: Mapping[str, Any]) -> str:
-        """What a field is called; that of `number` depends on the system."""
+        """The label of a field; that of `number` depends on the system."""
         system = str(fields.get("system", cls.model_fields["system"].default))
         if name == "number" and system in PRESETS:
             return label_of(system) or name
@@ -108,7 +121,7 @@ class Form(Address):
 
     @classmethod
     def preset(cls, system: str) -> Form:
-        """The form with what is put in for a system when one chooses it."""
+        """The form with the default values of a system."""
         row = PRESETS[system]
         return cls(
             system=system,
@@ -121,7 +134,7 @@ class Form(Address):
         )
 
     def spec(self) -> dict[str, Any]:
-        """The same run as a spec."""
+        """The run as a spec."""
         parts: dict[str, Any] = {
             "title": f"{self.system} in the explorer",
             "key": self.key,
@@ -138,7 +151,7 @@ class Form(Address):
 
     @property
     def layered(self) -> bool:
-        """Whether the run goes in whole layers."""
+        """Whether the run takes whole layers."""
         return self.method == "layers" or is_map(self.system)
 
     @property
@@ -148,7 +161,7 @@ class Form(Address):
 
     @property
     def width(self) -> int:
-        """The d of the tokens, which some starts settle."""
+        """The dimension of the tokens, which some starts fix."""
         return FLAT.get(self.start, self.d)
 
     def _system(self) -> dict[str, Any]:
@@ -210,7 +223,7 @@ class Form(Address):
 
 
 def unused(system: str, start: str) -> set[str]:
-    """The fields that say nothing about a run of a system from a start.
+    """The fields that do not matter for a system and a start.
 
     >>> sorted(unused("Kuramoto", "angles"))
     ['d', 'heads', 'scores', 'values']
@@ -223,7 +236,12 @@ def unused(system: str, start: str) -> set[str]:
 
 
 def typed_matrix(text: str, d: int, name: str) -> list[list[float]]:
-    """A d × d matrix from typed numbers: rows on lines or between semicolons.
+    """A d × d matrix from typed numbers; lines or semicolons separate rows.
+
+    Args:
+        text: what was typed.
+        d: number of rows and columns.
+        name: the label of the field, for error messages.
 
     >>> typed_matrix("1 2; 3, 4", 2, "V")
     [[1.0, 2.0], [3.0, 4.0]]
@@ -235,7 +253,7 @@ def typed_matrix(text: str, d: int, name: str) -> list[list[float]]:
             raise InputError(f"{name}: only numbers can be typed here, not {entry[:40]!r}.")
     numbers = [[float(entry) for entry in row] for row in rows if row]
     if [len(row) for row in numbers] != [d] * d:
-        raise InputError(f"{name}: must have {d} rows of {d} numbers, as d = {d}.")
+        raise InputError(f"{name}: must have {d} rows of {d} numbers, because d = {d}.")
     if not np.isfinite(numbers).all():
         raise InputError(f"{name}: all numbers must be finite.")
     return numbers

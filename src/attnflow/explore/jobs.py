@@ -1,4 +1,4 @@
-"""Work that goes on behind the page: one piece for each visitor, which can be watched and ended."""
+"""Computations behind the page: one job for each visitor, which can be watched and cancelled."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from attnflow.errors import IncompleteRun, InputError
 from attnflow.explore import memory
 
 OnProgress = Callable[[float], None]
-"""Told which part is done; raises KeyboardInterrupt where the work is no longer wanted."""
+"""Called with the fraction that is done; raises KeyboardInterrupt if the job was cancelled."""
 
 VISITORS = 64
-"""So many visitors' last results are kept; the one that was away longest goes first."""
+"""Number of visitors whose last result is kept; the one absent longest is dropped first."""
 
 GONE = "this run is no longer kept here: please run it again"
 BROKEN = "something went wrong, which the server's log tells"
@@ -28,9 +28,14 @@ ALONE, AMONG = "Waiting for the run before to end …", "Waiting for others …"
 
 @dataclass(frozen=True)
 class Status:
-    """How a piece of work stands: "waiting", "running", "done", "failed" or "cancelled".
+    """The status of a job.
 
-    It is "superseded" where its visitor has other work by now.
+    Attributes:
+        state: "waiting", "running", "done", "failed", "cancelled", or "superseded" if the visitor
+            has started another job.
+        part: the fraction that is done.
+        result: the result of a job that is done.
+        message: why it failed, was cancelled, or waits.
     """
 
     state: str
@@ -41,7 +46,18 @@ class Status:
 
 @dataclass(eq=False)
 class Job:
-    """A piece of work of one visitor."""
+    """A job of one visitor.
+
+    Attributes:
+        seconds: the longest time that it may run.
+        asked: when it was requested, by `time.monotonic`.
+        number: its name, which cannot be guessed.
+        ended: set when it is to stop.
+        begun: when it started to run; None while it waits.
+        part: the fraction that is done.
+        why: why it was cancelled.
+        future: its result.
+    """
 
     seconds: float
     asked: float = field(default_factory=time.monotonic)
@@ -53,19 +69,19 @@ class Job:
     future: Future[Status] | None = None
 
     def on_progress(self, part: float) -> None:
-        """Keep the part that is done; end the work if nobody wants it or it takes too long."""
+        """Note the fraction that is done; stop if the job was cancelled or takes too long."""
         self.part = part
         late = self.begun is not None and time.monotonic() - self.begun > self.seconds
         if late and not self.ended.is_set():
-            self.why = f"it took longer than {self.seconds:g} s, the most that a run may take here"
+            self.why = f"it took longer than {self.seconds:g} s, the limit for a run here"
             self.ended.set()
         if self.ended.is_set():
             raise KeyboardInterrupt
 
     def run(self, work: Callable[[OnProgress], Any]) -> Status:
-        """Do the work, unless it was ended while it waited, and say what came of it.
+        """Do the work, unless it was cancelled while it waited, and return its status.
 
-        Errors end here: one that were kept would keep all that the work had held.
+        Exceptions are not kept: they would keep all memory of the job alive.
         """
         self.begun = time.monotonic()
         try:
@@ -83,7 +99,7 @@ class Job:
         return Status("done", 1.0, result)
 
     def status(self) -> Status:
-        """How it stands now."""
+        """Its status now."""
         if self.future is not None and self.future.done() and not self.future.cancelled():
             return self.future.result()
         if self.ended.is_set():
@@ -91,14 +107,14 @@ class Job:
         return Status("waiting" if self.begun is None else "running", self.part)
 
     def end(self) -> None:
-        """Let it end soon, or not begin."""
+        """Make it stop soon, or not start."""
         self.ended.set()
         if self.future is not None:
             self.future.cancel()
 
 
 class Jobs:
-    """The work of all visitors, on a few threads. A visitor's new work ends the old.
+    """The jobs of all visitors, on a few threads. A visitor's new job cancels the old one.
 
     >>> jobs = Jobs()
     >>> number = jobs.start("me", lambda tell: 6 * 7, seconds=10.0)
@@ -107,8 +123,8 @@ class Jobs:
     >>> jobs.look("me", number).result, jobs.look("you", number).state
     (42, 'cancelled')
 
-    Requests of one page may overtake each other, so `start` and `cancel` are told when they were
-    `asked` for: what was asked for later stands.
+    Requests of one page may overtake each other, so `start` and `cancel` take the time at which
+    they were `asked` for. The later request wins.
     """
 
     def __init__(self, threads: int = 2):
@@ -125,7 +141,14 @@ class Jobs:
         seconds: float,
         asked: float | None = None,
     ) -> str:
-        """Begin work for a visitor, and return its number."""
+        """Start a job for a visitor, and return its number.
+
+        Args:
+            visitor: the name of the visitor.
+            work: the function to run; it is called with `on_progress`.
+            seconds: the longest time that it may run.
+            asked: when it was requested, by `time.monotonic`; now by default.
+        """
         job = Job(seconds, time.monotonic() if asked is None else asked)
         with self._lock:
             if self._asked_later(visitor, job.asked):
@@ -140,7 +163,7 @@ class Jobs:
         return job.number
 
     def look(self, visitor: str, number: str) -> Status:
-        """How a visitor's work stands; that of others, and earlier work, is not to be seen."""
+        """The status of a visitor's job. Jobs of others and earlier jobs cannot be seen."""
         with self._lock:
             job = self._of.get(visitor)
             if job is None:
@@ -155,7 +178,7 @@ class Jobs:
             return status
 
     def cancel(self, visitor: str, asked: float | None = None) -> None:
-        """End a visitor's work."""
+        """Cancel a visitor's job."""
         with self._lock:
             job = self._of.get(visitor)
             if asked is not None and self._asked_later(visitor, asked):
@@ -164,14 +187,14 @@ class Jobs:
                 job.end()
 
     def busy(self) -> int:
-        """How many pieces of work wait or run, with those that were ended and do not know it yet.
+        """Number of jobs that wait or run, including cancelled ones that have not stopped yet.
 
-        A thread learns of an end at its next step.
+        A thread stops at its next step.
         """
         return len(self._alive)
 
     def close(self) -> None:
-        """End everything, and wait until it is."""
+        """Cancel all jobs, and wait until they have stopped."""
         with self._lock:
             for job in self._of.values():
                 if job.status().state in ("waiting", "running"):
@@ -183,7 +206,7 @@ class Jobs:
             return job.run(work)
 
     def _asked_later(self, visitor: str, asked: float) -> bool:
-        """Whether a visitor's work was asked for after some moment."""
+        """Whether a visitor's job was requested after some time."""
         job = self._of.get(visitor)
         return job is not None and job.asked > asked
 
@@ -193,7 +216,7 @@ class Jobs:
             job.end()
 
     def _relieve(self) -> None:
-        """Drop compiled code; if that is not enough, results whose visitors were away longest."""
+        """Drop compiled code, and if needed the results of visitors absent longest."""
         memory.drop_compiled()
         with self._lock:
             for visitor, job in list(self._of.items()):

@@ -1,4 +1,4 @@
-"""Who is let in, and what every answer carries: the page is for its own visitors alone."""
+"""Which requests are admitted, and the security headers of every response."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Besides the policy of what the page may load."""
+"""Headers besides the content security policy."""
 
 POLICY = {
     "default-src": "'self'",
@@ -31,14 +31,14 @@ POLICY = {
     "form-action": "'none'",
     "frame-ancestors": "'none'",
 }
-"""Nothing is fetched from elsewhere. Whether Plotly still needs `unsafe-eval` is not settled."""
+"""The page loads nothing from elsewhere. Plotly may not need `unsafe-eval` any more."""
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 READING = ("GET", "HEAD", "OPTIONS")
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine reaches an address.
+    """Whether an address can be reached only from this machine.
 
     >>> is_local("localhost"), is_local("127.0.0.2"), is_local("::1"), is_local("0.0.0.0")
     (True, True, True, False)
@@ -50,11 +50,11 @@ def is_local(host: str) -> bool:
 
 
 def protect(app: Dash, host: str) -> None:
-    """Refuse requests that are not of this page's visitors, and set the headers of all answers.
+    """Reject requests that do not come from this page, and set the headers of all responses.
 
-    An app at a `host` that only this machine reaches answers under no other name: a page elsewhere
-    could let its own name point to this machine, and then read what is here. Call it when all
-    callbacks are there, as the inline scripts that Dash writes for them are allowed one by one.
+    An app on a local `host` answers only under local names. Otherwise a page elsewhere could point
+    its own name at this machine and read what is here. Call this after all callbacks exist, because
+    the policy allows the inline scripts that Dash writes for them one by one.
     """
     names = {*LOCAL, host.lower()} if is_local(host) else None
     scripts = " ".join([POLICY["script-src"], *app.csp_hashes()])
@@ -93,7 +93,7 @@ def _name(host: str) -> str | None:
 
 
 def _from_here() -> bool:
-    """Whether a browser says that the page itself sends this; other programs say nothing."""
+    """Whether the request comes from the page itself; programs that are not browsers pass."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return False
     origin = request.headers.get("Origin")

@@ -1,4 +1,4 @@
-"""Every figure of the papers as a recipe: a run, a picture, and what must be seen in it."""
+"""Every figure of the papers as a recipe: a run, a picture, and checks of what it shows."""
 
 from attnflow.figures.export import Written, find, write
 from attnflow.figures.gallery import gallery, write_index

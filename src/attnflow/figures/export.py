@@ -1,4 +1,4 @@
-"""A picture as files: PNG, PDF, film, and the JSON that is written last."""
+"""Write a picture as PNG, PDF and animation, and its JSON last."""
 
 from __future__ import annotations
 
@@ -20,9 +20,17 @@ from attnflow.plot.style import save, style
 
 @dataclass(frozen=True)
 class Written:
-    """A figure in a folder: its files, what must be seen in it and whether it was.
+    """A figure in a folder: its JSON file without the numbers behind the picture.
 
-    It is the content of the figure's JSON file, without the numbers behind the picture.
+    Attributes:
+        name: the name of the recipe.
+        source: where the figure is in the papers.
+        shows: what must be seen in it.
+        size: `"quick"` or `"paper"`.
+        holds: whether all of it was seen.
+        seen: the quantities that were measured to decide that.
+        files: names of the files in the folder.
+        seconds: how long it took.
     """
 
     name: str
@@ -36,7 +44,7 @@ class Written:
 
 
 def find(name: str) -> Recipe:
-    """The recipe of this name; an unknown one is refused with the nearest."""
+    """The recipe with this name. The error for an unknown name suggests the nearest one."""
     if name not in recipes.RECIPES:
         raise unknown("figure", name, recipes.RECIPES)
     return recipes.RECIPES[name]
@@ -45,8 +53,14 @@ def find(name: str) -> Recipe:
 def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
     """Make a figure and write it to a folder.
 
-    Every file is there whole or not at all, and the JSON comes last: where it is, the figure is
-    complete. An older figure stays until the new one is drawn.
+    The JSON file is written last: if it exists, the figure is complete. An older figure stays until
+    the new one is drawn.
+
+    Args:
+        name: the name of a recipe, such as `"E-fig1"`.
+        size: `"quick"`, which takes seconds, or `"paper"`, with the sizes of the papers.
+        folder: where the files go.
+        film: whether to make the animation, if there is one.
     """
     if size not in SIZES:
         raise unknown("size", size, SIZES)
@@ -77,7 +91,7 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as lists and infinities as words, as JSON has neither.
+    """Arrays as lists and infinities as words, because JSON has neither.
 
     >>> plain({"r": np.array([0.5, np.inf])})
     {'r': [0.5, 'inf']}
@@ -94,7 +108,7 @@ def plain(value: Any) -> Any:
 
 
 def _files(name: str, picture: Picture, folder: Path, film: bool) -> list[str]:
-    """Draw a picture into a folder; the names of its files."""
+    """Write a picture to a folder; returns the names of its files."""
     # Without a date the same numbers give the same bytes.
     options: dict[str, dict[str, Any]] = {".png": {}, ".pdf": {"metadata": {"CreationDate": None}}}
     for suffix, how in options.items():

@@ -47,11 +47,17 @@ def gallery(
     film: bool = True,
     on_progress: Callable[[str, Written | BaseException], None] | None = None,
 ) -> list[Written]:
-    """Make figures in a folder, several at once, and an index page of all that are there.
+    """Make figures in a folder, several at once, and a page that shows all figures in it.
 
-    `on_progress` is called with each one when it is done, or with the error that stopped it; the
-    others go on. Interrupted, it keeps the figures that are finished and drops the others. Each of
-    `workers` is a process, by default one for each core.
+    A figure that fails does not stop the others. Ctrl-C keeps the figures that are finished.
+
+    Args:
+        names: the names of recipes.
+        size: `"quick"`, which takes seconds, or `"paper"`, with the sizes of the papers.
+        folder: where the files go.
+        workers: number of processes. By default one for each core.
+        film: whether to make animations.
+        on_progress: called with the name of each figure and the result, or the error.
     """
     recipes = [find(name) for name in names]
     if any(recipe.model for recipe in recipes):
@@ -80,7 +86,7 @@ def _made(
         for name in names:
             try:
                 yield name, write(name, size, folder, film)
-            except Exception as error:  # told, and the others go on
+            except Exception as error:  # reported; the other figures continue
                 yield name, error
         return
     with _pool(workers) as pool:
@@ -94,7 +100,7 @@ def _made(
                 lost.append(asked[future])
             else:
                 yield asked[future], future.exception() or future.result()
-    for name in lost:  # a process died, and took those with it that had not begun
+    for name in lost:  # a process died, and with it the figures that had not started
         with _pool(1) as pool:
             with shield_children():
                 alone = pool.submit(write, name, size, folder, film)
@@ -103,10 +109,10 @@ def _made(
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Fresh processes, as JAX does not survive a fork; what has not begun is dropped at the end.
+    """Spawned processes, because JAX does not survive a fork; pending work is dropped at the end.
 
-    Each has one thread of BLAS: where there are more threads than cores, they wait for each other
-    busily, and eigenvalues of 128 × 128 matrices took fifteen times as long.
+    Each has one BLAS thread. With more threads than cores they spin while they wait for each
+    other: eigenvalues of 128 × 128 matrices took fifteen times as long.
     """
     before = os.environ.get(THREADS)
     os.environ[THREADS] = before or "1"
@@ -126,9 +132,9 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end_with(end: Connection) -> None:
-    """Of a new process: end when the other end of a pipe is closed, as it is when its maker dies.
+    """End this process when the other end of a pipe is closed, as it is when its parent dies.
 
-    Without it, processes whose maker was killed go on for ever.
+    Otherwise processes whose parent was killed would run forever.
     """
 
     def watch() -> None:
@@ -139,7 +145,7 @@ def _end_with(end: Connection) -> None:
 
 
 def write_index(folder: Path) -> Path:
-    """A page with every finished figure of a folder, in the order of the table of recipes."""
+    """Write a page with all finished figures of a folder, in the order of the recipes."""
     records = (folder / f"{name}.json" for name in RECIPES)
     parts = [_part(record) for record in records if record.exists()]
     page = (
@@ -154,9 +160,9 @@ def write_index(folder: Path) -> Path:
 
 
 def _part(path: Path) -> str:
-    """A figure on the page, or a word that its record is damaged.
+    """A figure on the page, or a note that its record is damaged.
 
-    Another process may be making the figure anew, and have taken its record away.
+    Another process may be remaking the figure and have removed its record.
     """
     try:
         return _entry(read_record(path, Written, "record of a figure"))

@@ -1,4 +1,4 @@
-"""What a recipe is: a run, a picture of it, and the numbers that say whether it came out."""
+"""A recipe: a run, a picture of it, and the numbers that tell whether it came out right."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ SIZES: tuple[Size, ...] = ("quick", "paper")
 
 @dataclass(frozen=True)
 class Picture:
-    """What a recipe made: the picture, the numbers behind it, and what must be seen in it.
+    """What a recipe makes: the picture, the numbers behind it, and what must be seen in it.
 
-    `numbers` holds what JSON can: words, numbers, lists and tables of them, and NumPy arrays.
-    `film(path)` writes an animation, where the papers have one.
+    Attributes:
+        figure: the picture.
+        numbers: the numbers behind it: strings, numbers, NumPy arrays, lists and tables of them.
+        seen: the quantities that tell whether the picture shows what it must.
+        film: `film(path)` writes an animation; None if the papers have none.
 
     >>> Picture(Figure(), {}, (Quantity("rank of P", 2, "≤", 2),)).holds
     True
@@ -33,16 +36,21 @@ class Picture:
 
     @property
     def holds(self) -> bool:
-        """Whether all that must be seen was measured to be there."""
+        """Whether the picture shows everything that it must."""
         return bool(self.seen) and all(quantity.holds for quantity in self.seen)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A figure of the papers: where it stands, what it shows, and how it is made.
+    """A figure of the papers.
 
-    `make(size)` draws from fixed keys: the same size gives the same numbers. `model` says that it
-    shows a trained model.
+    Attributes:
+        name: its name, such as `"E-fig1"`.
+        source: where it is in the papers.
+        shows: what must be seen in it.
+        make: `make(size)` makes the picture. Its keys are fixed: the same size gives the same
+            numbers.
+        model: whether it shows a trained model.
     """
 
     name: str
@@ -53,7 +61,12 @@ class Recipe:
 
 
 def sized(size: Size, quick: Any, paper: Any) -> Any:
-    """The value for the size that is made.
+    """The value for a size.
+
+    Args:
+        size: `"quick"` or `"paper"`.
+        quick: the value for quick size.
+        paper: the value for the paper's size.
 
     >>> sized("quick", 40, 400)
     40

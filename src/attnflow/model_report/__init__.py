@@ -1,4 +1,4 @@
-"""A survey of a trained model as a page that needs nothing else, and as JSON."""
+"""The survey of a trained model as a self-contained page, and as JSON."""
 
 from attnflow.model_report.numbers import to_json
 from attnflow.model_report.page import html_report

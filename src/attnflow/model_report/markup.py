@@ -1,4 +1,4 @@
-"""The pieces that the page is made of: pictures inside it, tables, and text that stays text."""
+"""The parts of the page: embedded pictures, tables, and escaped text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ summary { cursor: pointer; color: #0072B2; }
 
 
 def figure_of(figure: Figure, caption: str) -> str:
-    """A picture that is inside the page, with a caption that is markup already."""
+    """A picture embedded in the page, with a caption that is already HTML."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode()
@@ -43,7 +43,13 @@ def figure_of(figure: Figure, caption: str) -> str:
 
 
 def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
-    """A table of cells that are markup already."""
+    """A table whose cells are already HTML.
+
+    Args:
+        head: titles of the columns, as text.
+        rows: the cells of each row.
+        numbers: whether the cells are numbers, which are aligned.
+    """
     cell = '<td class="n">' if numbers else "<td>"
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     body = "".join(
@@ -53,7 +59,7 @@ def table_of(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: boo
 
 
 def with_errors(mean: np.ndarray, spread: np.ndarray) -> list[str]:
-    """Numbers along the layers, with their deviation where texts differ, to as many places.
+    """Numbers by layer, with their deviation if texts differ, to the digits that it allows.
 
     >>> with_errors(np.array([0.24, 12.5]), np.array([0.0123, 0.0]))
     ['0.240 ± 0.012', '12.5 ± 0']
@@ -71,7 +77,7 @@ def _with_error(m: float, s: float) -> str:
 
 
 def complex_number(value: complex) -> str:
-    """An eigenvalue, real where it is.
+    """An eigenvalue, without its imaginary part if that is 0.
 
     >>> complex_number(1 - 2j)
     '1.000 − 2.000i'
@@ -81,7 +87,13 @@ def complex_number(value: complex) -> str:
 
 
 def words(text: TextSurvey, group: Iterable[int], most: int = 12) -> str:
-    """The tokens of a group, each once with how often it is there."""
+    """The tokens of a group as HTML, each once, with its number of occurrences.
+
+    Args:
+        text: the survey of the text.
+        group: the numbers of the tokens.
+        most: show at most this many different tokens.
+    """
     counts: dict[str, int] = {}
     for i in group:
         counts[text.tokens[i]] = counts.get(text.tokens[i], 0) + 1
@@ -91,7 +103,7 @@ def words(text: TextSurvey, group: Iterable[int], most: int = 12) -> str:
 
 
 def word(token: str) -> str:
-    """The text of a token, whatever it holds.
+    """The text of a token, with everything escaped.
 
     >>> word("<b>")
     '<code>&lt;b&gt;</code>'

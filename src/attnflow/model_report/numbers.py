@@ -13,9 +13,9 @@ from attnflow.models.survey_types import LEVELS, Survey
 
 
 def to_json(value: Any) -> Any:
-    """Numbers of a survey as JSON has them: arrays as lists, complex numbers as pairs, NaN as null.
+    """A survey for JSON: arrays as lists, complex numbers as pairs, NaN as null.
 
-    States of tokens are left out of a survey, being large; all counts and measures are there.
+    The states of tokens are left out because they are large.
 
     >>> to_json({"a": np.array([1.0, np.nan]), "b": 1 + 2j})
     {'a': [1.0, None], 'b': [1.0, 2.0]}

@@ -1,4 +1,4 @@
-"""The page of a survey: what was seen, what theory says of it, and pictures."""
+"""The page of a survey: what was measured, what theory predicts, and pictures."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from attnflow.models.survey_types import Survey, TextSurvey
 from attnflow.plot import model as pictures
 
 JOINS = 12
-"""So many joins of a layer are shown, the largest first; all are in the JSON."""
+"""Largest number of joins shown for a layer, the largest first; all are in the JSON."""
 
 
 def html_report(survey: Survey) -> str:
-    """The whole page: pictures are inside, and text of tokens can only be text."""
+    """The whole page, with pictures embedded and the text of tokens escaped."""
     title = "The tokens of a trained model, layer by layer"
     sections = [
         _in_short(survey),
@@ -63,18 +63,18 @@ def _about(survey: Survey) -> str:
 def _in_short(survey: Survey) -> str:
     rows = [[escape(part) for part in prediction] for prediction in predictions(survey)]
     note = (
-        "<p>Statements of the left column are proven for systems much simpler than this model. "
-        "Where the last two columns agree, the simple picture survives.</p>"
+        "<p>The statements in the left column are proven for systems much simpler than this "
+        "model. Where the last two columns agree, the simple picture survives.</p>"
     )
-    table = table_of(("what is proven, or computed", "what that would mean here", "seen"), rows)
-    return f"<h2>What the theory predicts, and what was seen</h2>{note}{table}"
+    table = table_of(("what is proven or computed", "what it predicts here", "measured"), rows)
+    return f"<h2>What the theory predicts, and what was measured</h2>{note}{table}"
 
 
 def _overlaps(survey: Survey) -> str:
     caption = (
         "Inner products of the directions of all pairs of tokens, as in Figure 1 of <i>A "
-        "mathematical perspective on Transformers</i>. Mass that moves to the right is tokens "
-        "that come together; at 1 they are one."
+        "mathematical perspective on Transformers</i>. When mass moves to the right, tokens come "
+        "together; at 1 they coincide."
     )
     band = " The grey band is one standard deviation over the texts." * (len(survey.texts) > 1)
     return "<h2>Overlaps</h2>" + figure_of(pictures.overlap_panels(survey), caption + band)
@@ -94,7 +94,7 @@ def _depth(survey: Survey) -> str:
     caption = (
         "Tokens with an overlap of at least 1 − δ are linked, and chains of links are clusters. "
         "The effective rank is the exponential of the entropy of the singular values. The dashed "
-        "line is what attention on the sphere with V = I does from the same start."
+        "line is attention on the sphere with V = I from the same start."
     )
     picture = figure_of(pictures.depth_panels(survey), caption)
     states = figure_of(
@@ -143,9 +143,9 @@ def _merge_tree(survey: Survey) -> str:
     if figure is None:
         return ""
     caption = (
-        f"Tokens of the largest clusters, at most {pictures.OF_CLUSTER} of each. Lines that meet "
-        "are tokens that join, lines that leave each other are clusters that part. Below are all "
-        "joins, layer by layer."
+        f"Tokens of the largest clusters, at most {pictures.OF_CLUSTER} of each. Lines meet when "
+        "tokens join, and separate when a cluster splits. All joins are listed below, layer by "
+        "layer."
     )
     return figure_of(figure, caption)
 
@@ -166,7 +166,7 @@ def _attention(survey: Survey) -> str:
         "Each square is a head. The rank counts singular values of its attention matrix above "
         f"{RANK_TOL:g} of the largest; leaders are tokens that receive at least {SHARE:.0%} of "
         "some token's attention. The effective β is the inverse temperature at which scores "
-        "β&lt;u<sub>i</sub>, u<sub>j</sub>&gt; of the same tokens' directions have the spread of "
+        "β&lt;u<sub>i</sub>, u<sub>j</sub>&gt; of the same tokens' directions vary as much as "
         "the head's own."
     )
     picture = figure_of(pictures.attention_panels(survey), caption)
@@ -177,7 +177,7 @@ def _spectra(survey: Survey) -> str:
     caption = (
         "Above: eigenvalues of the value matrices V<sub>h</sub>, output matrix included, of all "
         "heads of a layer, as in Figure 10 of <i>The emergence of clusters in self-attention "
-        "dynamics</i>; those of good triples are orange. Below: of the sum over heads."
+        "dynamics</i>; those of good triples are orange. Below: the sum over heads."
     )
     rows = [
         [
@@ -216,10 +216,10 @@ def _flows(survey: Survey) -> str:
         )
         parts.append(figure_of(pictures.flow_panels(flow), caption))
     note = (
-        "<p>The papers' equation with trained weights of one layer, without feed-forward layer, "
-        "biases and gains, for as long as one likes.</p>"
+        "<p>The papers' equation with the trained weights of one layer, without feed-forward "
+        "layer, biases and gains, run for a long time.</p>"
     )
-    return f"<h2>One layer for ever</h2>{note}{''.join(parts)}"
+    return f"<h2>One layer forever</h2>{note}{''.join(parts)}"
 
 
 def _collapse(survey: Survey) -> str:
@@ -230,9 +230,9 @@ def _collapse(survey: Survey) -> str:
     classes = " and ".join(str(one.classes) for one in found)
     caption = (
         f"A class is a word that occurs more than once; there are {classes} of them. Left: the "
-        "variance of tokens around the mean of their class, over that of the class means; 0 after "
-        "collapse. Right: how far cosines of the centred means are from those of a regular "
-        "simplex, at most."
+        "variance of tokens around the mean of their class, divided by that of the class means; 0 "
+        "after collapse. Right: the largest distance of the cosines of the centred means from "
+        "those of a regular simplex."
     )
     rows = [
         [str(k), *(f"{one.ratio[k]:.4g}, {one.angle_error[k]:.4g}" for one in found)]

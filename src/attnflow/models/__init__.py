@@ -1,4 +1,4 @@
-"""Trained Transformers as systems: loading and running them, and what is in them."""
+"""Trained Transformers as systems: load them, run them, look inside."""
 
 from attnflow.errors import ModelError
 from attnflow.models.architectures import ARCHITECTURES

@@ -1,4 +1,4 @@
-"""`Config`: the fields of a `config.json`, each checked when it is asked for."""
+"""`Config`: the fields of a `config.json`, each checked when it is read."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from attnflow import records
 from attnflow.errors import InputError, ModelError
 
 LARGE = 2**31
-"""No number of a config is as large as this."""
+"""Numbers in a config must be below this."""
 
 REQUIRED: Any = object()
-"""The default of a field that has none."""
+"""Marks a field without a default."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The table in a JSON file, or an error that names the file."""
+    """The JSON object in a file, or an error that names the file."""
     try:
         table = records.read_json(path)
     except InputError as error:
@@ -27,7 +27,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 class Config:
-    """The fields of a `config.json` by name; older names of a field are given as alternatives.
+    """The fields of a `config.json` by name. Methods take older names of a field as well.
 
     >>> config = Config(Path("config.json"), {"n_embd": 12, "eps": 1e-5})
     >>> config.count("hidden_size", "n_embd"), config.number("eps"), config.flag("bias", False)
@@ -44,7 +44,12 @@ class Config:
         return cls(path, read_json(path))
 
     def value(self, *names: str, default: Any = REQUIRED) -> Any:
-        """The field under the one of the names that is there and not null."""
+        """The field, under whichever of its names is present and not null.
+
+        Args:
+            *names: the field's name, then its older names.
+            default: returned if the field is missing. Without a default that is an error.
+        """
         there = {name: self.fields[name] for name in names if self.fields.get(name) is not None}
         if not there and default is REQUIRED:
             raise ModelError(f"{self.path} lacks the field {names[0]!r}.")
@@ -53,12 +58,18 @@ class Config:
             if value != first[1]:
                 raise ModelError(
                     f"{self.path}: {first[0]} is {first[1]!r:.80} and {name} is {value!r:.80}, but "
-                    "they are two names of one field: give one of them."
+                    "these are two names of one field: give one of them."
                 )
         return first[1]
 
     def count(self, *names: str, default: Any = REQUIRED, least: int = 1) -> int:
-        """A whole number."""
+        """A whole number.
+
+        Args:
+            *names: the field's name, then its older names.
+            default: used if the field is missing. Without a default that is an error.
+            least: the smallest number allowed.
+        """
         value = self.value(*names, default=default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value < LARGE:
             self.refuse(names[0], f"a whole number from {least} to {LARGE}", value)
@@ -87,14 +98,21 @@ class Config:
         return value
 
     def table(self, *names: str) -> Config:
-        """A table inside the table; empty where there is none."""
+        """A nested table; empty if the field is missing."""
         value = self.value(*names, default={})
         if not isinstance(value, dict):
             self.refuse(names[0], "a table", value)
         return Config(self.path, value)
 
     def require(self, name: str, expected: Any, default: Any, why: str) -> None:
-        """Refuse any value but the one expected, and say why."""
+        """Raise unless a field has the expected value.
+
+        Args:
+            name: the field.
+            expected: the only value allowed.
+            default: the value if the field is missing.
+            why: the reason, as it ends the error message.
+        """
         value = self.value(name, default=default)
         if value != expected:
             raise ModelError(f"{self.path}: {name} is {value!r}, but {why}.")
@@ -103,11 +121,19 @@ class Config:
         """The number of heads, which divides d."""
         H = self.count(*names)
         if d % H:
-            raise ModelError(f"{self.path}: {d} entries of a token cannot be split into {H} heads.")
+            raise ModelError(
+                f"{self.path}: the {d} entries of a token cannot be split into {H} heads."
+            )
         return H
 
     def refuse(self, name: str, right: str, value: Any) -> None:
-        """Raise the error for a field that is not what it should be."""
+        """Raise the error for a field with a wrong value.
+
+        Args:
+            name: the field.
+            right: what would be right, as it follows "must be".
+            value: what the field is.
+        """
         raise ModelError(f"{self.path}: {name} must be {right}, not {value!r:.80}.")
 
 
@@ -121,11 +147,16 @@ ACTIVATION_NAMES = {
     "swish": "silu",
     "tanh": "tanh",
 }
-"""The names of nonlinearities in configs, and those of `weights.ACTIVATIONS`."""
+"""Names of nonlinearities in configs, and what `weights.ACTIVATIONS` calls them."""
 
 
 def activation(config: Config, *names: str, default: Any = REQUIRED) -> str:
-    """The nonlinearity of a config by the name it has in `weights.ACTIVATIONS`.
+    """The nonlinearity of a config, under its name in `weights.ACTIVATIONS`.
+
+    Args:
+        config: the config.
+        *names: the field's name, then its older names.
+        default: used if the field is missing. Without a default that is an error.
 
     >>> activation(Config(Path("config.json"), {"act": "gelu_new"}), "act")
     'gelu_tanh'

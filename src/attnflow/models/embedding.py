@@ -1,4 +1,4 @@
-"""`Embedding`: from the numbers of tokens to the points where they start."""
+"""`Embedding`: from token ids to the points where the tokens start."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from attnflow.weights import LayerNorm, apply
 class Embedding(eqx.Module):
     """`x_i = P N(word_i + place_i + type_i)`: the start of token i.
 
-    All but `words` may be left out. `words`, `places` and `types` are tables with a row for each
-    token of the vocabulary, each place and each segment of a pair of texts. N is a layer
-    normalisation, and P (d, e), with its `bias`, leads from the e entries of the tables to the d of
-    the tokens (ALBERT). Places count from 0; where `padding` is given, they count from padding + 1,
-    and padding itself stays at that place (RoBERTa).
+    Everything but `words` is optional.
+
+    Attributes:
+        words: one row for each token of the vocabulary, shape (vocabulary, e).
+        places: one row for each position in the text, shape (most, e).
+        types: one row for each segment of a pair of texts, shape (segments, e).
+        norm: the layer normalisation N.
+        projection: the matrix P, shape (d, e), from the e entries of the tables to the d entries
+            of the tokens (ALBERT).
+        bias: added after P, shape (d,).
+        padding: the id of the padding token. Without it positions count from 0; with it they
+            count from padding + 1, and padding tokens get position `padding` (RoBERTa).
 
     >>> start = Embedding(words=jnp.eye(3), places=10 * jnp.eye(3))
     >>> print(start(jnp.array([2, 2])))
@@ -47,7 +54,7 @@ class Embedding(eqx.Module):
 
     @property
     def longest(self) -> int | None:
-        """The largest number of tokens that have a place, or None when any number will do."""
+        """The largest number of tokens that there are positions for; None if there is no limit."""
         if self.places is None:
             return None
         return len(self.places) - (0 if self.padding is None else self.padding + 1)

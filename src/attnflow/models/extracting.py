@@ -1,4 +1,4 @@
-"""The attention of one layer of a model by itself, and the papers' systems with its weights."""
+"""The attention of a single layer, and the papers' systems with its weights."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from attnflow.weights.heads import at_time
 
 
 def extract_heads(model: Model, layer: int) -> AffineHeads:
-    """Q_h (k × d), K_h (k × d) and V_h (d × d) of a layer, with their biases, on an axis of heads.
+    """Q_h (k × d), K_h (k × d), V_h (d × d) of a layer and their biases, heads on the first axis.
 
-    The output matrix is folded into the values: `V_h = O_h V_h` and `b_V_h = O_h b_V_h` of the
-    model; b_O is what all heads add together. Scores are `beta <Q_h y_i + b_Q_h, K_h y_j + b_K_h>`
-    with `model.system.beta` = 1/√k. y are the tokens that the layer sees: x itself after a
-    post-norm layer, N₁(x) in a pre-norm one. In a rotary model the heads carry `rotary`, so scores
-    depend on places: `Q_hᵀ K_h` is then the form of two tokens at the same place.
+    The output matrix is folded into the values: V_h is the model's `O_h V_h`, and b_V_h its
+    `O_h b_V_h`; b_O is added once, for all heads together. Scores are
+    `beta <Q_h y_i + b_Q_h, K_h y_j + b_K_h>` with `model.system.beta` = 1/√k. Here y are the tokens
+    that the layer sees: x itself in a post-norm model, N₁(x) in a pre-norm one. In a rotary model
+    the heads carry `rotary`, and scores depend on positions: `Q_hᵀ K_h` is then the bilinear form
+    of two tokens at the same position.
 
     >>> from attnflow.models import Embedding
     >>> import attnflow as af
@@ -47,11 +48,11 @@ def extract_heads(model: Model, layer: int) -> AffineHeads:
 
 
 def attention_layer(model: Model, layer: int) -> PostNormTransformer | PreNormTransformer:
-    """The model's system with the weights of one layer for all times, and attention alone.
+    """The model's system with attention only, and the weights of one layer at all times.
 
-    Its `drift(0.0, x)` is what the attention sub-layer adds to the tokens x, normalised first where
-    the model is pre-norm, and its `attention(0.0, x)` are the weights. The heads are those of
-    `extract_heads`.
+    `drift(0.0, x)` is what the attention sub-layer adds to the tokens x (a pre-norm model
+    normalises them first), and `attention(0.0, x)` is its attention matrix. The heads are those
+    of `extract_heads`.
     """
     heads, dtype = extract_heads(model, layer), _dtype(model)
     norm = model.system.norm
@@ -65,7 +66,13 @@ def attention_layer(model: Model, layer: int) -> PostNormTransformer | PreNormTr
 
 
 def seen_tokens(model: Model, layer: int, x: Real[Array, "n d"]) -> Float[Array, "n d"]:
-    """The tokens that the heads of a layer see: x itself, or N₁(x) where layers are pre-norm."""
+    """The tokens that the heads of a layer see: x itself, or N₁(x) in a pre-norm model.
+
+    Args:
+        model: a trained model.
+        layer: its layer, from 0.
+        x: the tokens before the layer, shape (n, d).
+    """
     _check_layer(model, layer)
     x = as_floats(x)
     post = isinstance(model.system, PostNormTransformer)
@@ -77,10 +84,16 @@ def idealised(
 ) -> SA:
     """Attention on the sphere, [P](2.3), with the trained Q_h, K_h, V_h of a layer: [S].
 
-    Biases, places of rotary models, feed-forward layer and gains are left out. Tokens that the
-    layer sees have some length; the system is for their directions. With r² their mean square at
-    the state x, scores `beta r² <Q u_i, K u_j>` of unit tokens u are those of tokens of length r,
-    so β is `model.system.beta` times r². `heads` are those that act, all without it.
+    It leaves out biases, rotary positions, the feed-forward layer and gains. The tokens u are the
+    directions of the tokens that the layer sees. Scores `beta r² <Q u_i, K u_j>` of unit tokens
+    are those of tokens of length r, so β is `model.system.beta` times r², where r² is the mean
+    squared length at the state x.
+
+    Args:
+        model: a trained model.
+        layer: its layer, from 0.
+        x: the tokens before the layer, shape (n, d); they only set β.
+        heads: the heads to keep, from 0. All of them by default.
     """
     system = model.system if heads is None else with_heads(model.system, heads)
     require_state(x)

@@ -1,4 +1,4 @@
-"""Flows of the papers' system with trained weights, from the tokens of a text: [S]."""
+"""The papers' system with trained weights, run from the tokens of a text: [S]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnflow.models.spectra import LayerSpectrum
 from attnflow.simulation import Adaptive, simulate
 
 TOKENS = 48
-"""A flow has at most so many tokens: the first ones of the text."""
+"""A flow takes at most this many tokens, the first ones of the text."""
 
 HORIZON = 12.0
 """How long a flow runs, in units of 1/|λ₁| of the matrix ΣV_h of its heads."""
@@ -27,10 +27,15 @@ TIMES = 41
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Attention on the sphere with the weights of one layer: `models.idealised` from a text.
+    """A run of `models.idealised`: attention on the sphere with the weights of one layer.
 
-    `head` is the one that acts, None for all; `xs` are the tokens at the times `ts`, and `clusters`
-    how many there are.
+    Attributes:
+        layer: the layer whose weights are used.
+        head: the head that acts; None for all heads.
+        beta: the inverse temperature β of the idealised system.
+        ts: times, shape (T,).
+        xs: unit tokens at these times, shape (T, n, d).
+        clusters: number of clusters at each time, shape (T,).
     """
 
     layer: int
@@ -50,10 +55,17 @@ def trained_flow(
     until: float | int,
     delta: float | int = 0.1,
 ) -> Flow:
-    """Run the idealised system of a layer, of one head or all, from the directions of x.
+    """Run the idealised system of a layer from the directions of x.
 
-    Tokens with an overlap of at least 1 − δ count as linked. A run that cannot go on is kept as
-    far as it got.
+    If the run fails, the flow holds what was computed up to then.
+
+    Args:
+        model: a trained model.
+        layer: the layer whose weights are used, from 0.
+        x: the tokens before the layer, shape (n, d).
+        head: the head that acts. All heads by default.
+        until: the last time.
+        delta: tokens with `<x_i, x_j> ≥ 1 − δ` are in one cluster.
     """
     system = idealised(model, layer, x, None if head is None else [head])
     u, ts = normalise(seen_tokens(model, layer, x)), np.linspace(0.0, float(until), TIMES)
@@ -72,7 +84,14 @@ def trained_flows(
     spectra: Sequence[LayerSpectrum],
     delta: float | int = 0.1,
 ) -> tuple[Flow, Flow]:
-    """Two flows of the layer with the foremost head: of this head alone, and of all heads."""
+    """Two flows of the layer with the foremost head: this head alone, and all heads.
+
+    Args:
+        model: a trained model.
+        states: the tokens before each layer, shape (T, n, d).
+        spectra: the spectra of the layers 0, 1, ….
+        delta: tokens with `<x_i, x_j> ≥ 1 − δ` are in one cluster.
+    """
     layer, head = foremost_head(spectra)
     found = spectra[layer]
     x = states[layer][:TOKENS]
@@ -84,9 +103,9 @@ def trained_flows(
 
 
 def foremost_head(spectra: Sequence[LayerSpectrum]) -> tuple[int, int]:
-    """Layer and head of the good triple with the largest radius; of any head where none is good.
+    """Layer and head of the good triple with the largest spectral radius.
 
-    Spectra are those of the layers 0, 1, … in turn.
+    If no head is a good triple, all heads compete. `spectra` are those of the layers 0, 1, ….
     """
     heads = {(s.layer, h): head for s in spectra for h, head in enumerate(s.heads)}
     return max(heads, key=lambda at: (heads[at].good is True, heads[at].radius))

@@ -20,12 +20,17 @@ DTYPES = ("float32", "float64")
 
 
 def load(name: str | Path, *, dtype: Any = "float32", revision: str | None = None) -> Model:
-    """A trained Transformer, by its name on the hub or from a folder with the hub's files.
+    """Load a trained Transformer from the hub or from a folder with the hub's files.
 
     A folder has `config.json`, `model.safetensors` (or shards with `model.safetensors.index.json`)
-    and `tokenizer.json`. From the hub these are fetched once, by huggingface_hub, and kept in its
-    cache; `revision` is a branch, tag or commit. Nothing that is read can hold code: no pickle is
-    opened, and PyTorch is not needed. `dtype` is float32, as models are trained, or float64.
+    and `tokenizer.json`. From the hub, huggingface_hub downloads these once and caches them. None
+    of these files can contain code: no pickle is opened, and PyTorch is not needed.
+
+    Args:
+        name: a name on the hub such as `"albert-xlarge-v2"`, or the path of a folder.
+        dtype: the precision of the weights: `"float32"`, in which models are trained, or
+            `"float64"`.
+        revision: a branch, tag or commit on the hub. The latest version by default.
 
     >>> load("no/such/folder/here")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""What the tokens of one text do in a model: the numbers of a survey, each by one function."""
+"""What the tokens of one text do in a model: one function for each number of a survey."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ from attnflow.spaces import unit_rows
 from attnflow.systems import PostNormTransformer, PreNormTransformer
 
 BINS = 40
-"""Of the histograms of overlaps, on [−1, 1]."""
+"""Number of bins on [−1, 1] for histograms of overlaps."""
 
 RANK_TOL = 1e-3
-"""Singular values of attention above this part of the largest count for its rank."""
+"""Singular values of attention above this fraction of the largest count towards its rank."""
 
 SHARE = 0.5
 """A leader receives at least this share of some token's attention."""
 
 
 class Directions(NamedTuple):
-    """Numbers of unit tokens, at each state."""
+    """Measures of unit tokens at each of T states.
+
+    Attributes:
+        histogram: density of the overlaps on equal bins of [−1, 1], shape (T, bins).
+        mean_overlap: mean overlap over pairs, shape (T,).
+        energy: the energy E_β, shape (T,).
+        effective_rank: the effective rank, shape (T,).
+    """
 
     histogram: Float[Array, "T bins"]
     mean_overlap: Float[Array, " T"]
@@ -48,12 +55,17 @@ def directions(u: Float[Array, "T n d"], beta: Float[Array, ""]) -> Directions:
 
 
 class Attended(NamedTuple):
-    """One layer's attention A of a text, and how its scores compare with those of SA.
+    """The attention of one layer on a text, and how its scores compare with those of SA.
 
-    `effective_beta` is the β at which scores `β <u_i, u_j>` of the directions u of the tokens have
-    the spread of the head's own: the root of the ratio of the variances over the tokens j that i
-    may see, summed over i, as adding a constant to a row changes nothing. `alignment` is the
-    correlation of the two, 1 where the head is SA and below 0 where it looks for what is unlike.
+    Variances are taken over the tokens j that i may see, then summed over i, because adding a
+    constant to a row of scores changes nothing.
+
+    Attributes:
+        A: attention matrices, shape (H, n, n).
+        effective_beta: the β at which the scores `β <u_i, u_j>` of the directions u vary as much as
+            the head's own: the square root of the ratio of the variances. Shape (H,).
+        alignment: the correlation of these two sets of scores, shape (H,). It is 1 if the head is
+            SA, and negative if tokens attend to what is unlike them.
     """
 
     A: Float[Array, "H n n"]
@@ -68,7 +80,14 @@ def attended(
     x: Float[Array, "n d"],
     masses: Float[Array, " n"],
 ) -> Attended:
-    """The attention of layer t at the state x, where tokens of mass 0 are padding."""
+    """The attention of a layer at the state x.
+
+    Args:
+        system: the layers of a model.
+        t: the layer.
+        x: tokens, shape (n, d).
+        masses: 1 for tokens and 0 for padding, shape (n,).
+    """
     y = x if isinstance(system, PostNormTransformer) else system.norm(t, x, 0)
     n, heads = len(x), system.heads.at(t, x.dtype)
     may_see = jnp.broadcast_to(masses > 0, (n, n))
@@ -95,16 +114,16 @@ def attended(
 
 
 class Join(NamedTuple):
-    """At `layer` the tokens of several clusters of the state before are one cluster."""
+    """Clusters of the state before `layer` that are one cluster after it."""
 
     layer: int
     groups: tuple[tuple[int, ...], ...]
 
 
 def joins(labels: Int[np.ndarray, "T n"]) -> list[Join]:
-    """The joins along the layers, from the cluster of each token at each state.
+    """All joins along the layers, from the cluster of each token at each state.
 
-    Clusters may part again; a later join of the same tokens is then another one.
+    Clusters may separate again. If the same tokens join later, that is another join.
 
     >>> joins(np.array([[0, 1, 2], [0, 0, 2], [1, 1, 1]]))
     [Join(layer=1, groups=((0,), (1,))), Join(layer=2, groups=((0, 1), (2,)))]
@@ -122,7 +141,13 @@ def joins(labels: Int[np.ndarray, "T n"]) -> list[Join]:
 
 
 class Collapse(NamedTuple):
-    """Neural collapse of the unit tokens at each state; a class is a word of the vocabulary."""
+    """Neural collapse of the unit tokens at each state; a class is a word of the vocabulary.
+
+    Attributes:
+        classes: number of words that occur at least twice.
+        ratio: `observe.neural_collapse(...).ratio` at each state.
+        angle_error: `observe.neural_collapse(...).angle_error` at each state.
+    """
 
     classes: int
     ratio: list[float]
@@ -130,7 +155,7 @@ class Collapse(NamedTuple):
 
 
 def collapse(u: Float[np.ndarray, "T n d"], ids: Int[np.ndarray, " n"]) -> Collapse | None:
-    """The measures over words that occur twice or more; None where fewer than two words do."""
+    """Neural collapse over the words that occur at least twice; None if fewer than two do."""
     words, counts = np.unique(ids, return_counts=True)
     again = np.isin(ids, words[counts > 1])
     classes = int(np.sum(counts > 1))
@@ -141,7 +166,7 @@ def collapse(u: Float[np.ndarray, "T n d"], ids: Int[np.ndarray, " n"]) -> Colla
 
 
 def foremost(received: Sequence[float] | np.ndarray, count: int = 5) -> list[int]:
-    """The tokens that receive most attention, the first ones among equals.
+    """The tokens that receive the most attention; ties go to the first ones.
 
     >>> foremost([0.1, 0.6, 0.3], 2)
     [1, 2]

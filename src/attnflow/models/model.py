@@ -1,4 +1,4 @@
-"""`Model`: a trained Transformer, which is a system of this library and the text it is run on."""
+"""`Model`: a trained Transformer, made of one of this library's systems and a tokenizer."""
 
 from __future__ import annotations
 
@@ -25,15 +25,21 @@ Texts = str | Sequence[str] | Encoded
 class Model:
     """A trained Transformer as `load` returns it.
 
-    `system` is what moves the tokens: a `PostNormTransformer` (ALBERT, BERT and its kin) or a
-    `PreNormTransformer` (GPT-2, Llama, Mistral), with its weights `PerLayer`, or constant where
-    all layers share theirs. It is a system like any other: layer k of the model is
+    `system` moves the tokens. It is a system like any other: layer k of the model is
     `system.layer(k, x, 1.0)`, its attention is `observe.attention(system, x, t=k)`, and
     `simulate(system, model.embed(text), ts, method=Layers(1.0))` runs it.
 
-    `layers` is how many layers it was trained with, `shared` whether all have the same weights.
-    `embedding` gives tokens their start, and `final_norm`, where there is one (GPT-2, Llama,
-    Mistral), is applied once after the last layer. `config` is what config.json holds.
+    Attributes:
+        name: the name or folder that the model was loaded from.
+        config: the contents of config.json.
+        tokenizer: the tokenizer; None if the folder has none.
+        embedding: where tokens start.
+        system: a `PostNormTransformer` (ALBERT, BERT and its kin) or a `PreNormTransformer`
+            (GPT-2, Llama, Mistral). Its weights are `PerLayer`, or constant if all layers share
+            them.
+        layers: number of layers that the model was trained with.
+        final_norm: applied once after the last layer (GPT-2, Llama, Mistral); None for none.
+        shared: whether all layers have the same weights (ALBERT).
 
     >>> import attnflow as af
     >>> words = Embedding(words=jnp.eye(4))
@@ -53,12 +59,12 @@ class Model:
     shared: bool = False
 
     def encode(self, texts: Texts) -> Encoded:
-        """The tokens of a text (n,) or of several (b, n) as numbers, with their mask and types."""
+        """Token ids, mask and types: shape (n,) for one text, (b, n) for several."""
         if not isinstance(texts, Encoded):
             if self.tokenizer is None:
                 raise ModelError(
-                    f"{self.name} has no {TOKENIZER}, so texts cannot be cut into tokens: pass "
-                    "their numbers as Encoded(ids, mask, types)."
+                    f"{self.name} has no {TOKENIZER}, so it cannot tokenize texts: pass token ids "
+                    "as Encoded(ids, mask, types)."
                 )
             texts = encode(self.tokenizer, texts, self.padding)
         encoded = checked(texts)
@@ -67,7 +73,7 @@ class Model:
 
     @property
     def padding(self) -> int:
-        """The number of the token that fills up shorter texts."""
+        """The id of the token that fills up shorter texts."""
         given = self.embedding.padding
         given = self.config.get("pad_token_id") if given is None else given
         if isinstance(given, int) and 0 <= given < len(self.embedding.words):
@@ -78,11 +84,11 @@ class Model:
         """The tokens of one text, as the vocabulary spells them."""
         encoded = self.encode(text)
         if encoded.ids.ndim != 1:
-            raise InputError("tokens takes one text; ask for each of several in turn.")
+            raise InputError("tokens takes one text: call it once for each text.")
         return [self.tokenizer.id_to_token(int(number)) for number in encoded.ids]
 
     def embed(self, texts: Texts) -> Float[Array, "*b n d"]:
-        """Where the tokens start: (n, d), or (b, n, d) for several texts."""
+        """Where the tokens start: shape (n, d), or (b, n, d) for several texts."""
         encoded = self.encode(texts)
         return running.starts(self.embedding, jnp.asarray(encoded.ids), jnp.asarray(encoded.types))
 
@@ -91,13 +97,16 @@ class Model:
     ) -> Float[Array, "*b T n d"]:
         """The tokens before the first layer and after each: (layers + 1, n, d).
 
-        Several texts give (b, layers + 1, n, d), where `encode(texts).mask` says which tokens are
-        padding: nobody sees those. The states are those of the residual stream; what
-        `final_norm` makes of the last one is `output`.
+        Several texts give (b, layers + 1, n, d). `encode(texts).mask` tells which tokens are
+        padding; no token attends to those. The states are those of the residual stream: `output`
+        applies `final_norm` to the last one.
 
-        `depth` is the number of layers, at most `layers` unless all share their weights. `dt` ≤ 1
-        scales the residual update: each layer is then 1/dt steps, and all of them are returned.
-        For post-norm layers this does not approach a flow as dt → 0.
+        Args:
+            texts: a text, a list of texts, or token ids as `Encoded`.
+            depth: number of layers. By default `layers`, which is also the most, unless all layers
+                share their weights.
+            dt: scales the residual update, at most 1. Each layer then takes 1/dt steps, and all
+                of them are returned. Post-norm layers do not approach a flow as dt → 0.
         """
         steps = self._steps(depth, dt)
         encoded = self.encode(texts)
@@ -107,7 +116,7 @@ class Model:
         return running.layers(self.system, x, masses, jnp.asarray(dt, x.dtype), steps)
 
     def output(self, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
-        """What the model gives out for the tokens x after the last layer."""
+        """The model's output for the tokens x after the last layer."""
         if self.final_norm is None:
             return x
         return self.final_norm(0.0, x.reshape(-1, x.shape[-1])).reshape(x.shape)
@@ -122,10 +131,14 @@ class Model:
     ) -> Model:
         """The model without some of its parts, on the way to the papers' idealisation.
 
-        `feed_forward=False` leaves attention alone, `biases=False` drops all that is added in a
-        layer (shifts of norms too), `gains=False` the trained diagonal of norms, so that
-        normalised tokens have length √d, and `heads=[0, 3]` keeps these heads of each layer. Start
-        and `final_norm` stay as they are.
+        The embedding and `final_norm` stay as they are.
+
+        Args:
+            feed_forward: False leaves only attention.
+            biases: False drops everything that a layer adds: biases of heads and of the
+                feed-forward layer, and the shifts of norms.
+            gains: False drops the trained diagonal of norms: normalised tokens have length √d.
+            heads: the heads of each layer to keep, such as [0, 3]. All of them by default.
         """
         system = self.system
         system = system if feed_forward else variants.without_feed_forward(system)
@@ -144,33 +157,33 @@ class Model:
         )
 
     def _check(self, encoded: Encoded) -> None:
-        """Refuse tokens that the tables have no row for: an array would return another one."""
+        """Raise if a token has no row in the tables: indexing would silently take another one."""
         n, longest = encoded.ids.shape[-1], self.embedding.longest
         if longest is not None and n > longest:
             raise InputError(
-                f"texts have up to {n} tokens, but {self.name} has places for {longest}: cut them."
+                f"texts have up to {n} tokens, but {self.name} takes at most {longest}: cut them."
             )
         tables = {"ids": self.embedding.words, "types": self.embedding.types}
         for field, table in tables.items():
             numbers = getattr(encoded, field)
             if table is not None and not np.all((numbers >= 0) & (numbers < len(table))):
                 raise InputError(
-                    f"{field} has the number {int(numbers.max())}, but the table of {self.name} "
-                    f"ends at {len(table) - 1}: do the tokenizer and the weights belong together?"
+                    f"{field} contains {int(numbers.max())}, but the table of {self.name} ends at "
+                    f"{len(table) - 1}: do the tokenizer and the weights belong together?"
                 )
 
     def _steps(self, depth: int | None, dt: float | int) -> int:
         depth = self.layers if depth is None else require_count(depth, "depth")
         if depth > self.layers and not self.shared:
             raise InputError(
-                f"depth must be at most {self.layers}, as each layer of {self.name} has weights of "
-                f"its own, but it is {depth}; layers that share their weights go to any depth."
+                f"depth must be at most {self.layers}, because each layer of {self.name} has its "
+                f"own weights, but it is {depth}. Only layers that share weights go deeper."
             )
         steps = round(depth / dt) if 0 < dt <= 1 else 0
         if not steps or abs(steps * dt - depth) > 1e-6 * depth:
             raise InputError(
-                f"dt must be at most 1, and depth = {depth} a whole number of steps of it, but it "
-                f"is {dt!r}."
+                f"dt must be at most 1 and divide depth = {depth} into whole steps, but it is "
+                f"{dt!r}."
             )
         return steps
 

@@ -1,4 +1,4 @@
-"""What the theory predicts of a model's tokens, beside what a survey saw."""
+"""What the theory predicts for a model's tokens, next to what a survey measured."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from attnflow.models.survey_types import Survey
 from attnflow.theory import gamma
 
 GINIBRE = 0.14
-"""The share of real 128 × 128 Ginibre matrices whose leading eigenvalue is that of a good triple
-once <Qφ₁, Kφ₁> > 0, [E] §4."""
+"""The share of real 128 × 128 Ginibre matrices V whose leading eigenvalue makes (Q, K, V) a good
+triple if <Qφ₁, Kφ₁> > 0, [E] §4."""
 
 
 class Prediction(NamedTuple):
-    """A statement about an idealised system, what it would mean here, and what was seen."""
+    """A statement about an idealised system, what it predicts here, and what was measured."""
 
     statement: str
     predicted: str
@@ -23,7 +23,7 @@ class Prediction(NamedTuple):
 
 
 def predictions(survey: Survey) -> list[Prediction]:
-    """The comparisons of a report. All statements are about systems simpler than the model."""
+    """The comparisons of a report. All statements are about simpler systems than the model."""
     return [_energy(survey), _one_cluster(survey), _pace(survey), _gamma(survey), _good(survey)]
 
 

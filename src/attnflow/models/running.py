@@ -1,4 +1,4 @@
-"""Layer after layer: one compiled layer in a loop, for one text or a padded batch."""
+"""Run the layers: one compiled layer in a loop, for one text or a padded batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from attnflow.systems import PostNormTransformer, PreNormTransformer
 def starts(
     embedding: Embedding, ids: Int[Array, "*b n"], types: Int[Array, "*b n"]
 ) -> Float[Array, "*b n d"]:
-    """The points where the tokens of one text or of each text start."""
+    """Where the tokens start.
+
+    Args:
+        embedding: the embedding of the model.
+        ids: token ids, shape (n,) or (b, n).
+        types: the segment of each token, same shape.
+    """
     return embedding(ids, types) if ids.ndim == 1 else jax.vmap(embedding)(ids, types)
 
 
@@ -29,7 +35,15 @@ def layers(
     dt: Any,
     steps: int,
 ) -> Float[Array, "*b T n d"]:
-    """The states before and after each of the layers; a token of mass 0 is seen by nobody."""
+    """The states before the first layer and after each, shape (T, n, d) or (b, T, n, d).
+
+    Args:
+        system: the layers of a model.
+        x: the tokens at the start, shape (n, d) or (b, n, d).
+        masses: 1 for tokens and 0 for padding, which no token attends to; None if all count.
+        dt: scales the residual update.
+        steps: number of layers.
+    """
 
     def one(x: Array, masses: Array | None) -> Array:
         def step(x: Array, k: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""What the spectra of a trained layer say: eigenvalues of V_h, good triples, the form QᵀK."""
+"""Spectra of a trained layer: eigenvalues of V_h, good triples, the form QᵀK."""
 
 from __future__ import annotations
 
@@ -14,21 +14,29 @@ from attnflow.theory.geometry import good_triple
 from attnflow.theory.hypotheses import Form, Hypothesis, Leading
 
 TOLERANCE = 1e-9
-"""Of the good-triple test, as in `theory.limit_geometry`."""
+"""Tolerance of the good-triple test, as in `theory.limit_geometry`."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeadSpectrum:
     """One head, [E] Fig. 10: the value matrix V (output matrix folded in) and the form M = QᵀK.
 
-    `eigenvalues` are those of V that need not be 0, as many as a head has rows, the largest modulus
-    first; `radius` is the spectral radius. `good` says whether (Q, K, V) is a good triple (T4.1),
-    None where that cannot be decided, and `why` what decided. `symmetric` is the share `|S|²/|M|²`
-    of the symmetric part S of M in its squared Frobenius norm: about ½ for random matrices, 1 for
-    symmetric ones. `positive` and `negative` are the signature of S: k and k where the k rows of Q
-    and the k rows of K are independent, by Sylvester's law of inertia. What tells heads apart is
-    `balance`, tr S over the sum of the moduli of its eigenvalues: from −1 (S ≼ 0, heads that look
-    for what is unlike) to 1 (S ≽ 0).
+    S is the symmetric part of M. Its signature is (k, k) if the k rows of Q and the k rows of K
+    are linearly independent, by Sylvester's law of inertia, so it does not tell heads apart;
+    `balance` does.
+
+    Attributes:
+        eigenvalues: the k eigenvalues of V that need not vanish, where k is the number of rows of
+            a head; the largest modulus first.
+        radius: the spectral radius of V.
+        good: whether (Q, K, V) is a good triple ([E] T4.1); None if that cannot be decided.
+        why: the hypotheses that decided it.
+        symmetric: the share `|S|²/|M|²` of S in the squared Frobenius norm of M: about ½ for
+            random matrices, 1 for symmetric ones.
+        positive: number of positive eigenvalues of S.
+        negative: number of negative eigenvalues of S.
+        balance: tr S over the sum of |λ| for its eigenvalues λ: from −1 (S ≼ 0, tokens attend to
+            what is unlike them) to 1 (S ≽ 0).
     """
 
     eigenvalues: Complex[np.ndarray, " k"]
@@ -43,7 +51,14 @@ class HeadSpectrum:
 
 @dataclass(frozen=True, eq=False)
 class LayerSpectrum:
-    """All heads of a layer, and the d eigenvalues of ΣV_h with their spectral radius."""
+    """The spectra of a layer.
+
+    Attributes:
+        layer: the layer, from 0.
+        heads: the spectrum of each head.
+        total: the d eigenvalues of ΣV_h, the largest modulus first.
+        total_radius: the spectral radius of ΣV_h.
+    """
 
     layer: int
     heads: tuple[HeadSpectrum, ...]
@@ -52,10 +67,10 @@ class LayerSpectrum:
 
 
 def spectra(model: Model, layer: int) -> LayerSpectrum:
-    """The spectra of the heads of a layer. In float64, on the host.
+    """The spectra of the heads of a layer, computed in float64 on the host.
 
-    V_h has the rank of a head at most. What decides is in the span of the rows and columns of V_h,
-    Q_h and K_h, so matrices are restricted to it, which changes no eigenvalue but zeros.
+    The rank of V_h is at most the number of rows of a head. All matrices are therefore restricted
+    to the span of the rows and columns of V_h, Q_h and K_h: this only drops zero eigenvalues.
     """
     Q, K, V, O = head_matrices(model, layer)
     V_sum = np.einsum("hdk,hke->de", O, V)
@@ -65,7 +80,7 @@ def spectra(model: Model, layer: int) -> LayerSpectrum:
 
 
 def head_matrices(model: Model, layer: int) -> tuple[Float[np.ndarray, "H rows columns"], ...]:
-    """Q, K, V and O of the heads of a layer, one above the other, in float64; without biases."""
+    """Q, K, V and O of a layer in float64, without biases; heads are on the first axis."""
     folded = extract_heads(model, layer)
     own = model.system.heads.at(float(layer), folded.V.dtype)
     H, d = folded.count or 1, folded.V.shape[-1]
@@ -79,7 +94,13 @@ def head_spectrum(
     V: Float[np.ndarray, "v d"],
     O: Float[np.ndarray, "d v"],
 ) -> HeadSpectrum:
-    """The spectrum of one head, with scores of Q and K and the value matrix O V.
+    """The spectrum of one head with value matrix O V and form QᵀK.
+
+    Args:
+        Q: queries, shape (k, d).
+        K: keys, shape (k, d).
+        V: values, shape (v, d).
+        O: output matrix, shape (d, v).
 
     >>> found = head_spectrum(np.eye(2), np.eye(2), np.eye(2), np.diag([1.0, 0.5]))
     >>> found.eigenvalues.real.tolist(), found.good, found.symmetric, found.balance
@@ -113,7 +134,7 @@ def _good_triple(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> list[Hypothesis
 
 
 def _all_hold(hypotheses: list[Hypothesis]) -> bool | None:
-    """True if all do, False if one does not, None if none is known not to."""
+    """True if all hold, False if one fails, else None: undecided."""
     found = [hypothesis.holds for hypothesis in hypotheses]
     return False if False in found else None if None in found else True
 
@@ -132,10 +153,10 @@ def _stack(W: Any, shape: tuple[int, int, int]) -> np.ndarray:
 
 
 def _common_span(*columns: Float[np.ndarray, "d k"]) -> Float[np.ndarray, "d r"]:
-    """An orthonormal basis of the span of all columns, and one direction more if there is one.
+    """An orthonormal basis of the span of all columns, plus one more direction if there is one.
 
-    That direction keeps a zero among the eigenvalues, as forms that are definite on the span alone
-    are not definite.
+    The extra direction keeps a zero among the eigenvalues: a form that is definite only on the
+    span is not definite.
     """
     together = np.concatenate(columns, axis=1)
     d, r = len(together), together.shape[1]

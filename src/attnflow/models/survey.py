@@ -1,4 +1,4 @@
-"""`survey`: run a model on texts, and measure what its tokens do."""
+"""`survey`: run a model on texts and measure what its tokens do."""
 
 from __future__ import annotations
 
@@ -43,16 +43,22 @@ def survey(
 ) -> Survey:
     """Run a model on one or several texts and measure what its tokens do.
 
-    `depth` is as in `model.states`, `beta` that of the energy, and tokens with `<u_i, u_j> ≥ 1 − δ`
-    are linked to clusters. Each text has two tokens at least. Texts are padded to one length and
-    run together; nothing that is measured sees the padding.
+    Texts are padded to one length and run together. The padding enters none of the measures.
+
+    Args:
+        model: a trained model.
+        texts: a text or several, each of at least two tokens.
+        depth: number of layers, as in `model.states`. All layers of the model by default.
+        beta: the inverse temperature β of the energy E_β.
+        delta: tokens with `<u_i, u_j> ≥ 1 − δ` are in one cluster.
+        progress: True for a progress bar.
     """
     require_positive(beta, "beta")
     require_positive(delta, "delta")
     encoded = model.encode([texts] if isinstance(texts, str) else list(texts))
     short = np.flatnonzero(encoded.mask.sum(axis=1) < 2)
     if short.size:
-        raise InputError(f"texts[{short[0]}] has a single token, but overlaps are of pairs.")
+        raise InputError(f"texts[{short[0]}] has a single token, but overlaps need at least two.")
     states = model.states(encoded, depth=depth)
     _check_memory(model, states)
     looked_at = range(1 if model.shared else min(model.layers, states.shape[1] - 1))
@@ -135,12 +141,12 @@ def _of_layer(
 
 
 def _distance(delta: float) -> float:
-    """The distance of unit tokens whose overlap is 1 − δ."""
+    """The distance between unit tokens whose overlap is 1 − δ."""
     return float(np.sqrt(2 * delta))
 
 
 def _spelled(model: Model, ids: Int[np.ndarray, " n"]) -> list[str]:
-    """The tokens as the vocabulary spells them, or their numbers where there is no tokenizer."""
+    """The tokens as the vocabulary spells them, or their ids if there is no tokenizer."""
     if model.tokenizer is None:
         return [str(int(number)) for number in ids]
     return [str(model.tokenizer.id_to_token(int(number))) for number in ids]
@@ -154,7 +160,7 @@ def _check_memory(model: Model, states: Float[Array, "b T n d"]) -> None:
 
 @contextmanager
 def _bar(total: int, progress: Progress) -> Iterator[Any]:
-    """A function that returns what it is given, and moves the bar."""
+    """A function that advances the bar and returns its argument."""
     bar = bar_for(progress)
 
     def tick(found: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Steps from a trained model towards the papers' idealisation: the same system with less in it."""
+"""From a trained model towards the papers' idealisation: the same system with parts removed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Blocks = TypeVar("Blocks", bound=PostNormTransformer | PreNormTransformer)
 
 
 def without_feed_forward(system: Blocks) -> Blocks:
-    """Attention alone."""
+    """The system with attention only."""
     return _replaced(system, lambda s: [s.feed_forward], [None])
 
 
 def without_biases(system: Blocks) -> Blocks:
-    """Without anything that is added: biases of heads and feed-forward layers, shifts of norms."""
+    """Without anything that is added: biases of heads and of the feed-forward layer, shifts."""
     attention_alone = system.feed_forward is None
 
     def biases(s: Any) -> list[Any]:
@@ -34,20 +34,20 @@ def without_biases(system: Blocks) -> Blocks:
 
 
 def without_gains(system: Blocks) -> Blocks:
-    """Without the trained diagonal of the norms: normalised tokens have length √d."""
+    """Without the trained diagonal of norms: normalised tokens have length √d."""
     root = system.norm.gain_to_root(system.norm.dim or 1)
     gain = None if root is None else jnp.asarray(root, system.heads.at(0.0, float).Q.dtype)
     return _replaced(system, lambda s: [s.norm.gain], [gain])
 
 
 def with_heads(system: Blocks, heads: Sequence[int]) -> Blocks:
-    """With these heads of each layer only."""
+    """With only these heads of each layer."""
     count = system.heads.count or 1
     kept = list(heads)
     whole = all(isinstance(h, (int, np.integer)) and not isinstance(h, bool) for h in kept)
     if not kept or not whole or len(set(kept)) < len(kept) or not set(kept) <= set(range(count)):
         raise InputError(
-            f"heads must be different numbers from 0 to {count - 1}, at least one, not {heads!r}."
+            f"heads must be one or more distinct numbers from 0 to {count - 1}, not {heads!r}."
         )
     names = ("Q", "K", "V", "O", "b_Q", "b_K", "b_V")
     chosen = [_chosen(getattr(system.heads, name), np.asarray(kept)) for name in names]
@@ -55,7 +55,7 @@ def with_heads(system: Blocks, heads: Sequence[int]) -> Blocks:
 
 
 def _chosen(W: Any, kept: np.ndarray) -> Any:
-    """A weight of some of its heads."""
+    """A weight with only some of its heads."""
     if W is None:
         return None
     if isinstance(W, Grouped):

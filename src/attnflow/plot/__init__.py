@@ -1,4 +1,4 @@
-"""Pictures of runs, in one style: tokens where they live, counts and energies along time."""
+"""Pictures of runs in one style: tokens in their space, cluster counts and energies over time."""
 
 from attnflow.plot.animation import animate
 from attnflow.plot.emergence import emergence_diagram

@@ -1,4 +1,4 @@
-"""A run as a film."""
+"""A run as an animation."""
 
 from __future__ import annotations
 
@@ -26,10 +26,15 @@ FRAMES, RATE = 100, 15
 
 
 def animate(trajectory: Trajectory, report: Report, *, path: str | Path) -> Path:
-    """Write a GIF: the tokens move, a line runs along the cluster count.
+    """Write a GIF: the tokens move, and a line marks the time on the cluster count.
 
-    What stands still is drawn once, and all frames share one palette: ten times faster than
-    drawing every frame anew.
+    The background is drawn once, and all frames share one palette. This is ten times faster than
+    drawing each frame from scratch.
+
+    Args:
+        trajectory: a single run with its states.
+        report: its report, from `report.summarise`.
+        path: the file to write, ending in .gif.
     """
     stage = stage_of(trajectory)
     labels = cluster_labels(

@@ -1,4 +1,4 @@
-"""The plane in which a highly symmetric set of points is seen best: that of a Coxeter element."""
+"""The plane that shows a highly symmetric set of points best: that of a Coxeter element."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 from jaxtyping import Float
 
 SAME = 1e-6
-"""Cosines and coordinates that differ by less are equal."""
+"""Cosines and coordinates that differ by less count as equal."""
 
 
 def coxeter_plane(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "2 d"] | None:
     """An orthonormal basis of the plane that shows the points with a rotational symmetry.
 
-    The reflections that exchange two nearest neighbours are symmetries of every sharp configuration
-    that a reflection group acts on (simplex, cross-polytope, icosahedron, 600-cell, E8, …). The
-    product of those in simple roots is a Coxeter element; it turns one plane by 2π/h, h the Coxeter
-    number, and this is the plane. None where the points have no such symmetry.
+    Reflections that swap two nearest neighbours are symmetries of every sharp configuration that a
+    reflection group acts on (simplex, cross-polytope, icosahedron, 600-cell, E8, …). The product
+    of the reflections in simple roots is a Coxeter element. It rotates one plane by 2π/h, where h
+    is the Coxeter number; this is the plane. None if the points have no such symmetry.
 
     >>> seen = np.eye(3) @ coxeter_plane(np.eye(3)).T
     >>> np.linalg.norm(seen - np.roll(seen, 1, axis=0), axis=1).round(6).tolist()
@@ -49,7 +49,7 @@ def _roots(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "r d"]:
 
 
 def _simple(roots: Float[np.ndarray, "r d"]) -> list[np.ndarray]:
-    """The simple roots: no two of them form an acute angle, and those nearest come first."""
+    """The simple roots: no two form an acute angle, and the nearest ones come first."""
     found: list[np.ndarray] = []
     for root in roots:
         if all(root @ other < SAME for other in found):

@@ -1,4 +1,4 @@
-"""How many clusters first appear against β: the fastest mode, and what runs of tokens gave."""
+"""How many clusters appear first, against β: the fastest mode, and counts from runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 from attnflow.theory import fastest_mode, linear_growth
 
 Counts = Mapping[float, Num[np.ndarray, " runs"] | list[int]]
-"""The counts of several runs, by their β."""
+"""The counts of several runs, by β."""
 
 
 def emergence_diagram(
@@ -28,11 +28,17 @@ def emergence_diagram(
     measured: Counts | None = None,
     path: str | Path | None = None,
 ) -> Figure:
-    """Draw the growth rates of the first modes of SA on the circle, and the fastest, against β.
+    """Draw growth rates of the first modes of SA on the circle, and the fastest mode, against β.
 
-    `measured` are counts of clusters that first appeared in runs, as `meanfield.first_clusters`
-    gives them; they are drawn beside the fastest mode, a dot for each β and count whose area is
-    the number of runs that had it.
+    Measured counts are dots, one for each β and count. The area of a dot is the number of runs.
+
+    Args:
+        beta: values of β, all positive, shape (B,).
+        modes: number of modes to draw.
+        sigma: strength of the noise.
+        measured: the first cluster counts of several runs for each β, as
+            `meanfield.first_clusters` returns them.
+        path: also write the picture to this file.
     """
     for extreme in (beta.min(initial=np.inf), beta.max(initial=0.0)):
         require_positive(float(extreme), "every beta")
@@ -53,7 +59,14 @@ def emergence_diagram(
 def growth_rates(
     ax: Axes, beta: Float[np.ndarray, " B"], modes: int, sigma: float | int = 0.0
 ) -> Float[np.ndarray, "B k"]:
-    """The rates of the modes 1 … modes, one curve each; returns them."""
+    """Draw the growth rate of each mode against β, and return the rates.
+
+    Args:
+        ax: the axes.
+        beta: values of β, shape (B,).
+        modes: draw the modes 1, …, modes.
+        sigma: strength of the noise.
+    """
     k = np.arange(1, modes + 1)
     rates = linear_growth(beta[:, None], 2, k, True, sigma)
     for i in range(modes):
@@ -76,7 +89,13 @@ def growth_rates(
 def first_counts(
     ax: Axes, beta: Float[np.ndarray, " B"], sigma: float | int = 0.0
 ) -> Int[np.ndarray, " B"]:
-    """The fastest mode as the staircase that it is; returns it."""
+    """Draw the fastest mode against β, which is a staircase, and return it.
+
+    Args:
+        ax: the axes.
+        beta: values of β, shape (B,).
+        sigma: strength of the noise.
+    """
     fastest = fastest_mode(beta, 2, True, sigma)
     ax.step(beta, fastest, where="post", color=INK, label="fastest mode")
     ax.plot(beta, np.sqrt(2 * beta), color=FAINT, ls=":", label=r"$\sqrt{2\beta}$")
@@ -86,7 +105,7 @@ def first_counts(
 
 
 def counted(ax: Axes, measured: Counts) -> None:
-    """A dot for each β and count, as large as the number of runs that had it."""
+    """Draw a dot for each β and count, with the number of runs as its area."""
     label = "runs"
     for beta, counts in measured.items():
         values, runs = np.unique(np.asarray(counts), return_counts=True)

@@ -1,4 +1,4 @@
-"""Histograms of what pairs of tokens have in common."""
+"""Histograms over pairs of tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from attnflow.plot.style import PALETTE
 def draw_overlaps(
     ax: Axes, density: Real[ArrayLike, " bins"], edges: Real[ArrayLike, " edges"]
 ) -> None:
-    """The density of inner products on their bins, from −1 (or where it begins) to 1."""
+    """Draw the density of the inner products of all pairs.
+
+    Args:
+        ax: the axes.
+        density: the density on each bin, shape (bins,).
+        edges: the edges of the bins, shape (bins + 1,).
+    """
     density, edges = np.asarray(density), np.asarray(edges)
     ax.stairs(density, edges, fill=True, color=PALETTE[0], alpha=0.75)
     ax.axvline(1.0, color=PALETTE[1], lw=0.8, ls=":")

@@ -1,4 +1,4 @@
-"""Convex hulls of tokens on a stage, and polytopes on the sphere: edges, facets in space."""
+"""Convex hulls of tokens, and polytopes on the sphere: edges, and facets in R³."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ from attnflow.plot.style import PALETTE
 from attnflow.plot.tokens import Stage
 
 FLAT = 1e-6
-"""Two triangles whose planes differ by less are one facet, and the edge between them is no edge."""
+"""Two triangles whose planes differ by less are one facet, without an edge between them."""
 
 MANY = 100
-"""Up to so many edges between neighbours are drawn in full ink."""
+"""Up to this many edges between neighbours are drawn at full strength."""
 
 
 def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> None:
-    """Draw the hull of tokens in R² or R³ where the stage shows them.
+    """Draw the hull of tokens in R² or R³.
 
-    In R³ facets are lighter the more they turn towards the eye, and edges behind them are dotted.
+    In R³ a facet is lighter the more it faces the viewer, and edges at the back are dotted.
+
+    Args:
+        ax: the axes.
+        stage: the view.
+        hull: the hull, from `observe.hull`.
+        colour: colour of edges and facets.
     """
     points, _ = stage.view(hull.points)
     found = edges(hull)
@@ -52,9 +58,9 @@ def draw_hull(ax: Axes, stage: Stage, hull: Hull, colour: str = PALETTE[1]) -> N
 
 
 def edges(hull: Hull) -> dict[tuple[int, int], list[int]]:
-    """The edges of the polytope, and the numbers of the facets beside each.
+    """The edges of the polytope, each with the numbers of its facets.
 
-    They are sides of triangles, without those inside a flat facet.
+    These are the sides of the triangles, except those inside a flat facet.
     """
     if hull.dimension == 1:
         return {(0, 1): []}
@@ -78,8 +84,14 @@ def draw_neighbours(
 ) -> None:
     """Draw the edges between nearest neighbours on the sphere, fainter on its far side.
 
-    For a sharp configuration these are the edges of a polytope. The more there are, the fainter
-    they are drawn.
+    For a sharp configuration these are the edges of a polytope. The more edges there are, the
+    fainter each of them is.
+
+    Args:
+        ax: the axes.
+        stage: the view.
+        x: unit tokens, shape (n, d).
+        colour: colour of the edges.
     """
     cosines = x @ x.T
     np.fill_diagonal(cosines, -1.0)

@@ -1,4 +1,4 @@
-"""Who attends to whom: queries and keys in the plane, joined by lines as wide as attention."""
+"""Who attends to whom: queries and keys in the plane, and lines as wide as the attention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnflow.plot.style import INK, PALETTE
 
 QUERIES, KEYS = PALETTE[7], PALETTE[2]
 LEAST, WIDEST = 1e-3, 1.6
-"""Lines for less attention are left out; the width of a line for all of it."""
+"""The least attention that gets a line; the width of a line for an attention of 1."""
 
 
 def draw_leaders(
@@ -21,7 +21,14 @@ def draw_leaders(
     keys: Float[np.ndarray, "n 2"],
     P: Float[np.ndarray, "n n"],
 ) -> None:
-    """Draw queries (purple) and keys (green), and a line of width P_ij from query i to key j."""
+    """Draw queries (purple), keys (green), and a line of width P_ij from query i to key j.
+
+    Args:
+        ax: the axes.
+        queries: Q x_i, shape (n, 2).
+        keys: K x_j, shape (n, 2).
+        P: the attention matrix, shape (n, n).
+    """
     i, j = np.nonzero(P > LEAST)
     share = P[i, j]
     lines = np.stack([queries[i], keys[j]], axis=1)

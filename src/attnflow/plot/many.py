@@ -1,4 +1,4 @@
-"""Pictures of the limit of many tokens: distances to it, and closures of the two-point function."""
+"""Pictures of the limit n → ∞: distances to it, and closures of the two-point function."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from attnflow.meanfield.bbgky import Comparison, TwoPoint
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
 
 TALLEST = 100.0
-"""The picture of distances ends here."""
+"""Upper end of the axis of distances."""
 
 
 def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = None) -> Figure:
-    """W1(μ_n(t), μ(t)) against n at the last time, with Dobrushin's bound (dashed), run by run.
+    """Draw W1(μ_n(t), μ(t)) against n at the last time, with Dobrushin's bound (dashed).
 
-    Points are replicates, lines their means, and grey lines have the slope −1/2. No distance is
-    above π (dotted); bounds far above it are out of the picture.
+    Points are replicates, lines are their means, and grey lines have slope −1/2. No distance
+    exceeds π (dotted); bounds far above it are outside the picture.
+
+    Args:
+        runs: the runs, by the name in the legend.
+        path: also write the picture to this file.
     """
     with style():
         figure = Figure(figsize=(4.6, 3.6), layout="constrained")
@@ -34,7 +38,13 @@ def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = No
 
 
 def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun], top: float | int = TALLEST) -> None:
-    """W1 against n at the last time, run by run, as `convergence_diagram` has it, up to `top`."""
+    """Draw the distances of `convergence_diagram`.
+
+    Args:
+        ax: the axes.
+        runs: the runs, by the name in the legend.
+        top: upper end of the axis of distances.
+    """
     for (name, run), colour in zip(runs.items(), PALETTE, strict=False):
         n, w1 = run.sizes, run.w1[..., -1]
         ax.plot(np.repeat(n, w1.shape[1]), w1.ravel(), ".", ms=3, color=colour, alpha=0.4)
@@ -64,9 +74,13 @@ def closure_diagram(
     at: Sequence[float | int],
     path: Path | None = None,
 ) -> Figure:
-    """ψ of an ensemble and of closures at some times, and their distance along time.
+    """Draw ψ of an ensemble and of closures at some times, and their distance over time.
 
-    `at` are times; the nearest sampled ones are drawn. The band is two standard errors.
+    Args:
+        sampled: the two-point function of the ensemble. The band is two standard errors.
+        closures: the comparisons with closures, by the name in the legend.
+        at: times at which to draw ψ; the nearest sampled ones are used.
+        path: also write the picture to this file.
     """
     chosen = [int(np.argmin(np.abs(sampled.ts - t))) for t in at]
     half = sampled.psi.shape[1] // 2 + 1

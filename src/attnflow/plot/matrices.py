@@ -14,9 +14,15 @@ SHADES = "Blues"
 def draw_matrix(
     ax: Axes, P: Real[np.ndarray, "n m"], top: float | int = 1.0, power: float | int = 1.0
 ) -> AxesImage:
-    """Draw a matrix of weights: white is 0, dark is `top`; row i is what token i attends to.
+    """Draw a matrix of weights: row i is what token i attends to.
 
-    The shade is that of `(P/top)^power`: a power below 1 lets small weights be seen.
+    The shade is `(P/top)^power`, from white (0) to dark (1).
+
+    Args:
+        ax: the axes.
+        P: the matrix, shape (n, m).
+        top: the weight that is darkest.
+        power: below 1 it makes small weights visible.
     """
     shade = PowerNorm(power, vmin=0, vmax=top)
     image = ax.imshow(P, cmap=SHADES, norm=shade, interpolation="nearest")
@@ -27,9 +33,9 @@ def draw_matrix(
 
 
 def largest_in_blocks(P: Real[np.ndarray, "n n"], most: int = 80) -> Real[np.ndarray, "m m"]:
-    """The largest entries of square blocks, at most `most` of them along a side.
+    """The largest entry of each square block, with at most `most` blocks along a side.
 
-    A picture of a large matrix is then one in which a single column can still be seen.
+    In the picture of a large matrix a single column is then still visible.
 
     >>> print(largest_in_blocks(np.diag([1, 2, 3]), most=2))
     [[2 0]

@@ -1,4 +1,4 @@
-"""Who joins whom: the clusters of named tokens along layers or time, as a tree."""
+"""Which tokens join: the clusters of named tokens over layers or time, as a tree."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from matplotlib.ticker import MaxNLocator
 from attnflow.plot.style import FAINT, PALETTE
 
 LEAVES = 0.9
-"""Names stand so far before the first state."""
+"""Distance of the names from the first state."""
 
 FLAT = 0.28
-"""Lines run level so far on either side of a state, and slant between."""
+"""Lines are level this far on either side of a state, and slanted in between."""
 
 
 def heights(labels: Int[np.ndarray, "T n"]) -> tuple[Float[np.ndarray, " n"], np.ndarray]:
-    """Where a token begins, and where it is at each state: (n,) and (T, n).
+    """The height of each token at the names, shape (n,), and at each state, shape (T, n).
 
-    Tokens of one cluster are at one height, the mean of where they begin. Tokens are ordered by
-    their last cluster, then by that before it, and so on: where clusters only join, no lines cross.
+    Tokens of one cluster have the same height, the mean of their heights at the names. Tokens are
+    ordered by their last cluster, then by the one before, and so on: if clusters only join, no
+    lines cross.
 
     >>> heights(np.array([[0, 1, 2], [0, 1, 0]]))
     (array([0., 2., 1.]), array([[0. , 2. , 1. ],
@@ -41,7 +42,13 @@ def heights(labels: Int[np.ndarray, "T n"]) -> tuple[Float[np.ndarray, " n"], np
 
 
 class Branch(NamedTuple):
-    """The line of a token in a merge tree."""
+    """The line of a token in a merge tree.
+
+    Attributes:
+        across: horizontal coordinates, shape (points,).
+        up: vertical coordinates, shape (points,).
+        colour: the colour of its last cluster.
+    """
 
     across: Float[np.ndarray, " points"]
     up: Float[np.ndarray, " points"]
@@ -49,7 +56,7 @@ class Branch(NamedTuple):
 
 
 def branches(labels: Int[np.ndarray, "T n"]) -> list[Branch]:
-    """A line for each of n tokens; those that end together have one colour, others are faint."""
+    """A line for each token. Tokens that end together share a colour; others are faint."""
     begin, at = heights(labels)
     states = np.arange(len(at), dtype=float)
     across = np.concatenate([[-LEAVES, -LEAVES + 0.1], *np.add.outer(states, [-FLAT, FLAT])])
@@ -60,10 +67,15 @@ def branches(labels: Int[np.ndarray, "T n"]) -> list[Branch]:
 
 
 def merge_tree(ax: Axes, labels: Int[np.ndarray, "T n"], names: Sequence[str]) -> None:
-    """Draw the clusters of n tokens at T states: `labels[k, i]` is that of token i at state k.
+    """Draw the clusters of n tokens at T states as a tree.
 
-    Each token has a line that begins at its name. Lines that meet are tokens that join, lines that
-    leave each other are clusters that part. Tokens that end together have one colour.
+    Each token has a line that starts at its name. Lines meet when tokens join, and separate when a
+    cluster splits. Tokens that end together share a colour.
+
+    Args:
+        ax: the axes.
+        labels: the cluster of token i at state k is `labels[k, i]`, shape (T, n).
+        names: the names of the tokens.
     """
     for branch, name in zip(branches(labels), names, strict=True):
         ax.plot(branch.across, branch.up, color=branch.colour, lw=1.1, alpha=0.8)

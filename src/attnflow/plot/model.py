@@ -18,14 +18,14 @@ from attnflow.plot.style import FAINT, INK, PALETTE, style
 from attnflow.plot.tokens import Stage
 
 PANELS = 8
-"""A row of layers shows at most so many of them."""
+"""Largest number of layers shown in a row."""
 
 BRANCHES, OF_CLUSTER = 48, 8
-"""A merge tree shows at most so many tokens, and so many of each cluster."""
+"""Largest number of tokens in a merge tree, and of tokens from each cluster."""
 
 
 def evenly(count: int, most: int) -> list[int]:
-    """All of 0, …, count − 1, or some evenly spread with the first and the last.
+    """All of 0, …, count − 1, or `most` of them, evenly spaced, including the first and the last.
 
     >>> evenly(3, 8), evenly(25, 4)
     ([0, 1, 2], [0, 8, 16, 24])
@@ -34,7 +34,7 @@ def evenly(count: int, most: int) -> list[int]:
 
 
 def overlap_panels(survey: Survey) -> Figure:
-    """The histogram of overlaps at some layers, [P] Fig. 1; with several texts mean and band."""
+    """The histogram of overlaps at some layers, [P] Fig. 1; mean and band for several texts."""
     mean, spread = survey.across("histogram")
     layers = evenly(len(mean), PANELS)
     edges = np.linspace(-1, 1, mean.shape[1] + 1)
@@ -58,7 +58,7 @@ def overlap_panels(survey: Survey) -> Figure:
 
 
 def depth_panels(survey: Survey) -> Figure:
-    """Mean overlap beside SA's, cluster counts, effective rank and energy along the layers."""
+    """Mean overlap with that of SA, cluster counts, effective rank and energy by layer."""
     with style():
         figure = Figure(figsize=(9.6, 6.0), layout="constrained")
         (overlap, clusters), (rank, energy) = figure.subplots(2, 2)
@@ -82,7 +82,7 @@ def depth_panels(survey: Survey) -> Figure:
 
 
 def attention_panels(survey: Survey) -> Figure:
-    """Rank, leaders and effective β of every head, as means over the texts."""
+    """Rank, leaders and effective β of every head, averaged over the texts."""
     shown = (
         ("attention_rank_per_token", "rank per token", None),
         ("leader_counts", "leaders", None),
@@ -102,7 +102,7 @@ def attention_panels(survey: Survey) -> Figure:
 
 
 def spectrum_panels(survey: Survey) -> Figure:
-    """Eigenvalues of V_h of all heads, [E] Fig. 10, and below those of their sum, by layer."""
+    """Eigenvalues of V_h of all heads, [E] Fig. 10, and of their sum below, by layer."""
     chosen = [survey.spectra[i] for i in evenly(len(survey.spectra), 6)]
     with style():
         figure = Figure(figsize=(max(2.1 * len(chosen), 5.0), 3.8), layout="constrained")
@@ -125,7 +125,7 @@ def spectrum_panels(survey: Survey) -> Figure:
 
 
 def collapse_panels(survey: Survey) -> Figure | None:
-    """Neural collapse along the layers, one line for each text; None where no text has classes."""
+    """Neural collapse by layer, averaged over the texts; None if no text has classes."""
     found = [text.collapse for text in survey.texts if text.collapse is not None]
     if not found:
         return None
@@ -146,7 +146,7 @@ def collapse_panels(survey: Survey) -> Figure | None:
 
 
 def flow_panels(flow: Flow) -> Figure:
-    """Tokens of a flow with trained weights at four moments, in the plane of two components."""
+    """Tokens of a flow with trained weights at four times, on two principal components."""
     T = len(flow.ts)
     halved = int(np.argmax(flow.clusters <= (flow.clusters[0] + flow.clusters[-1]) / 2)) or T // 2
     moments = sorted({0, halved // 2, halved, T - 1})
@@ -165,7 +165,7 @@ def flow_panels(flow: Flow) -> Figure:
 
 
 def states_panels(survey: Survey) -> Figure:
-    """Tokens of the first text in the model, as directions, in the plane of two components."""
+    """Directions of the tokens of the first text, on two principal components, by layer."""
     u = survey.states / np.linalg.norm(survey.states, axis=-1, keepdims=True)
     labels = survey.texts[0].labels
     layers = evenly(len(u), 4)
@@ -183,7 +183,7 @@ def states_panels(survey: Survey) -> Figure:
 
 
 def joining_panel(survey: Survey) -> Figure | None:
-    """The merge tree of some tokens of the first text; None where no cluster has two tokens."""
+    """The merge tree of some tokens of the first text; None if no cluster has two tokens."""
     text = survey.texts[0]
     shown = joining_tokens(text.labels[-1])
     if not shown:
@@ -198,7 +198,7 @@ def joining_panel(survey: Survey) -> Figure | None:
 
 
 def joining_tokens(last: Int[np.ndarray, " n"]) -> list[int]:
-    """Tokens of the largest clusters, a few of each, in the order of the text."""
+    """A few tokens of each of the largest clusters, in the order of the text."""
     groups = [np.flatnonzero(last == cluster) for cluster in np.unique(last)]
     groups = sorted((g for g in groups if len(g) > 1), key=len, reverse=True)
     few = [g[evenly(len(g), OF_CLUSTER)] for g in groups]
@@ -209,7 +209,7 @@ def joining_tokens(last: Int[np.ndarray, " n"]) -> list[int]:
 def _line(
     ax: Axes, mean: Any, spread: Any, colour: str, label: str | None = None, ls: str = "-"
 ) -> None:
-    """A number along the layers, with bars where texts differ."""
+    """Draw a number by layer, with error bars if texts differ."""
     bars = spread if np.any(spread) else None
     where = np.arange(len(mean))
     marker = "o" if len(mean) <= 30 else None
@@ -222,6 +222,6 @@ def _layers_below(ax: Axes) -> None:
 
 
 def _numbered(count: int, first: int) -> tuple[list[int], list[str]]:
-    """Ticks for rows or columns, not more than are legible."""
+    """Ticks for rows or columns, no more than are legible."""
     at = list(range(0, count, 1 + count // 16))
     return at, [str(i + first) for i in at]

@@ -1,4 +1,4 @@
-"""The picture of a run: tokens at four moments, then cluster count and energy or order."""
+"""The picture of a run: tokens at four times, then cluster count and energy or order."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from attnflow.report import Report
 from attnflow.simulation import Trajectory
 
 CLOUD = 0.9
-"""Where there are always at least so many clusters for each token, their number says nothing."""
+"""With at least this many clusters per token at all times, their number says nothing."""
 
 ARRAY = re.compile(r"(?:, )?\w+=array\([^)]*\)")
-"""A parameter of a system's name that is an array."""
+"""A parameter in a system's name that is an array."""
 
 
 def overview(
@@ -33,10 +33,16 @@ def overview(
     title: str | None = None,
     path: str | Path | None = None,
 ) -> Figure:
-    """Draw a run and, with `path`, write it as PNG, PDF or SVG.
+    """Draw a run: tokens at four times, then cluster count and energy or order over time.
 
-    Tokens keep the colour of the cluster they are in at the last moment but one, so that one can
-    see who came from where.
+    A token has the colour of its cluster at the last time but one, which shows where each cluster
+    came from.
+
+    Args:
+        trajectory: a single run with its states.
+        report: its report, from `report.summarise`.
+        title: placed before the name of the system.
+        path: also write the picture to this file, as PNG, PDF or SVG.
     """
     trajectory = trajectory.with_digits
     xs = np.asarray(trajectory.positions)
@@ -68,7 +74,7 @@ def overview(
 
 
 def named(system: str) -> str:
-    """A system's name with its parameters that are numbers or words.
+    """A system's name without the parameters that are arrays.
 
     >>> named("RescaledAttention(V=array(2, 2))"), named("SA(beta=9, V=array(2, 2))")
     ('RescaledAttention', 'SA(beta=9)')
@@ -77,7 +83,7 @@ def named(system: str) -> str:
 
 
 def _state(report: Report, i: int) -> str:
-    """A line on a moment: r of oscillators, and else the clusters, unless tokens stay a cloud."""
+    """A line about a time: r of oscillators, else the clusters, unless tokens stay a cloud."""
     if report.order:
         return f"\n$r = {report.order[i]:.2f}$"
     if min(report.clusters) >= CLOUD * report.n:
@@ -87,7 +93,7 @@ def _state(report: Report, i: int) -> str:
 
 
 def _draw_polytope(ax: Axes, trajectory: Trajectory, stage: Stage) -> None:
-    """In space, the hull of where the tokens of rescaled attention end."""
+    """In R³, draw the hull of the final tokens of rescaled attention."""
     last = np.asarray(trajectory.xs[-1])
     system = trajectory.known_system
     rescaled = system is not None and system.pure_attention == "rescaled"
@@ -103,7 +109,7 @@ def stage_of(trajectory: Trajectory) -> Stage:
 
 
 def chosen_moments(report: Report) -> list[int]:
-    """Four saves that tell the story: the start, the gathering, the longest plateau, the end."""
+    """Four saves that tell the story: start, first clusters, longest plateau, end."""
     counts, last = np.asarray(report.clusters), len(report.clusters) - 1
     settled = int(np.argmax(counts <= 0.5 * (counts[0] + counts[-1]))) or max(1, last // 3)
     middle = _plateau(counts)
@@ -116,7 +122,7 @@ def chosen_moments(report: Report) -> list[int]:
 
 
 def _plateau(counts: np.ndarray) -> int:
-    """The end of the longest stretch, in saves, of one count between the first and the last."""
+    """The last save of the longest plateau between the first count and the last."""
     inside = (counts != counts[0]) & (counts != counts[-1])
     best, length, run = len(counts) * 2 // 3, 0, 0
     for i in range(1, len(counts)):
@@ -127,7 +133,13 @@ def _plateau(counts: np.ndarray) -> int:
 
 
 def cluster_labels(xs: np.ndarray, moments: list[int], tolerance: float) -> np.ndarray:
-    """The cluster of each token at the last moment but one (or the last, if it is a mere cloud)."""
+    """The cluster of each token at the last moment but one, or at the last if that is a cloud.
+
+    Args:
+        xs: tokens, shape (T, n, d).
+        moments: the saves that are drawn.
+        tolerance: tokens linked within this distance are one cluster.
+    """
     for i in (moments[-2], moments[-1]):
         found = observe.clusters(xs[i], tolerance)
         if found.count <= len(PALETTE):
@@ -136,7 +148,7 @@ def cluster_labels(xs: np.ndarray, moments: list[int], tolerance: float) -> np.n
 
 
 def counts_over_time(ax: Axes, report: Report) -> None:
-    """The number of clusters, as the staircase that it is."""
+    """Draw the number of clusters over time, as a staircase."""
     times = _shown_times(ax, report)
     ax.step(times, report.clusters, where="post", color=PALETTE[0])
     ax.set(ylabel="clusters", ylim=(0.8, max(report.clusters) * 1.25))
@@ -148,7 +160,7 @@ def counts_over_time(ax: Axes, report: Report) -> None:
 
 
 def energy_over_time(ax: Axes, report: Report) -> None:
-    """The interaction energy E_β."""
+    """Draw the interaction energy E_β over time."""
     times = _shown_times(ax, report)
     ax.plot(times, report.energy or [], color=PALETTE[1])
     values = np.asarray(report.energy)
@@ -158,14 +170,14 @@ def energy_over_time(ax: Axes, report: Report) -> None:
 
 
 def order_over_time(ax: Axes, report: Report) -> None:
-    """The order parameter r."""
+    """Draw the order parameter r over time."""
     times = _shown_times(ax, report)
     ax.plot(times, report.order or [], color=PALETTE[1])
     ax.set(ylabel="order parameter $r$", ylim=(0, 1.05))
 
 
 def _beside_counts(report: Report) -> Callable[[Axes, Report], None] | None:
-    """What is drawn beside the cluster count, if the run has it."""
+    """What to draw next to the cluster count, if the run has it."""
     if report.energy:
         return energy_over_time
     return order_over_time if report.order else None
@@ -177,7 +189,7 @@ def mark_time(ax: Axes, t: float) -> Line2D:
 
 
 def _shown_times(ax: Axes, report: Report) -> np.ndarray:
-    """The save times; on a log scale if they were spaced so, with 0 at the left edge."""
+    """The save times, on a log scale if they are spaced that way, with 0 at the left edge."""
     times = np.asarray(report.times)
     ax.set_xlabel("time $t$")
     gaps = np.diff(times)
@@ -190,7 +202,7 @@ def _shown_times(ax: Axes, report: Report) -> np.ndarray:
 
 
 def _number(value: float) -> str:
-    """A time for a title: plain where it is short, a power of ten where it is long."""
+    """A time for a title: a plain number if it is short, else with a power of ten."""
     if value == 0 or 1e-3 <= abs(value) < 1e4:
         return f"{value:.3g}"
     mantissa, exponent = f"{value:.2e}".split("e")

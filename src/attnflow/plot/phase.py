@@ -1,4 +1,4 @@
-"""Phase diagrams: a kept number over time and one axis, a panel for each value of the others."""
+"""Phase diagrams: a saved number over time and one axis, with a panel for each other value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ SYMBOLS = {"beta": r"$\beta$", "time": "time $t$", "n": "$n$", "d": "$d$"}
 
 
 class Curve(NamedTuple):
-    """The curve (6.12), γ_β(t) = 1 − δ for n tokens, of SA or of USA."""
+    """The curve [P](6.12): γ_β(t) = 1 − δ.
+
+    Attributes:
+        n: number of tokens.
+        delta: the δ.
+        normalised: True for SA, False for USA.
+    """
 
     n: int
     delta: float
@@ -43,16 +49,22 @@ def phase_diagram(
     title: str | None = None,
     path: Path | None = None,
 ) -> Figure:
-    """Draw `variable` over (time, `across`); the other axes of the sweep are panels.
+    """Draw a variable of a sweep over time and one axis; the other axes become panels.
 
-    `curve` adds the time (6.12) at which orthogonal tokens have the cosine 1 − δ; `counts` names
-    a kept number of clusters, whose contours are drawn at 1½, 2½, ….
+    Args:
+        data: the sweep, from `sweep.load`.
+        variable: the name of a number that was saved.
+        across: the axis to draw along.
+        curve: also draw the time [P](6.12) at which orthogonal tokens have cosine 1 − δ.
+        counts: the name of a saved number of clusters; its contours are drawn at 1½, 2½, ….
+        title: the title of the picture.
+        path: also write the picture to this file.
     """
     others = _others(data, variable, across)
     data = _read(data, [variable] if counts is None else [variable, counts])
     cells = list(itertools.product(*(range(data.sizes[d]) for d in others)))
     if len(cells) > MOST_PANELS:
-        raise InputError(f"the picture would have {len(cells)} panels: select fewer values first.")
+        raise InputError(f"the picture would have {len(cells)} panels: select fewer values.")
     columns = min(COLUMNS, len(cells)) if len(cells) != 4 else 2
     rows = math.ceil(len(cells) / columns)
     with style():
@@ -82,19 +94,19 @@ def phase_diagram(
 
 
 def sweep_diagram(data: xarray.Dataset, path: Path | None = None) -> Figure:
-    """The phase diagram of a store: its first number, with what its spec says belongs to it.
+    """The phase diagram of a store: its first number, and what its spec suggests.
 
-    The curve (6.12) where pairs of SA or USA without matrices are counted, and the contours of a
-    number of clusters where one is kept.
+    This is the curve [P](6.12) if the number is the share of clustered pairs of SA or USA without
+    matrices, and the contours of a number of clusters if one was saved.
     """
     spec = json.loads(data.attrs["spec"])
     across = next((a for a in spec["axes"] if _is_line(data, a)), None)
     if across is None:
-        raise InputError("there is no axis of two numbers or more to draw the sweep along.")
+        raise InputError("the sweep has no axis with at least two numbers to draw along.")
     across = "beta" if "beta" in spec["axes"] and _is_line(data, "beta") else across
     numbers = [k for k in spec["keep"] if set(data[k].dims) == {*spec["axes"], "time"}]
     if not numbers:
-        raise InputError("nothing that was kept is one number for each time.")
+        raise InputError("the sweep saved nothing that is a single number at each time.")
     counts = [k for k in numbers if spec["keep"][k]["observable"] == "cluster_count"]
     drawn = next((k for k in numbers if k not in counts), numbers[0])
     return phase_diagram(
@@ -122,7 +134,7 @@ def _curve(spec: dict[str, Any], drawn: str) -> Curve | None:
 
 
 def _read(data: xarray.Dataset, variables: list[str]) -> xarray.Dataset:
-    """What is drawn, in memory: a store that was opened lazily may turn out to be damaged."""
+    """Load what is drawn: a store that was opened lazily may turn out to be damaged."""
     for variable in variables:
         _require(data, variable)
     with readable(data.encoding.get("source", "the sweep")):
@@ -138,14 +150,14 @@ def _others(data: xarray.Dataset, variable: str, across: str) -> list[Any]:
     _require(data, variable)
     dims = data[variable].dims
     if across not in dims or "time" not in dims:
-        raise InputError(f"{variable} must vary along time and {across}; it has {dims}.")
+        raise InputError(f"{variable} must vary along time and {across}; it varies along {dims}.")
     return [d for d in dims if d not in ("time", across)]
 
 
 def limits(values: np.ndarray) -> tuple[float, float]:
-    """[0, 1] for fractions, and otherwise what the values span."""
+    """[0, 1] for fractions, otherwise the range of the values."""
     if not np.isfinite(values).any():
-        raise InputError("nothing of the sweep is done yet.")
+        raise InputError("no cell of the sweep is done yet.")
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
 
@@ -153,7 +165,13 @@ def limits(values: np.ndarray) -> tuple[float, float]:
 def phase_values(
     data: xarray.Dataset, variable: str, across: str = "beta"
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, values along `across`, and the variable at each: (T,), (B,), (B, T)."""
+    """Times, shape (T,), values of an axis, shape (B,), and a variable, shape (B, T).
+
+    Args:
+        data: the sweep, with its other axes selected.
+        variable: the name of a number that was saved.
+        across: the axis.
+    """
     values = data[variable].transpose(across, "time").values
     return data["time"].values, data[across].values, values
 
@@ -165,7 +183,15 @@ def draw_phase(
     across: str = "beta",
     shades: tuple[float, float] = (0.0, 1.0),
 ) -> Any:
-    """Draw a variable over (time, `across`) and return the image, for a colour bar."""
+    """Draw a variable of a sweep over time and one axis; returns the image for a colour bar.
+
+    Args:
+        ax: the axes.
+        data: the sweep, with its other axes selected.
+        variable: the name of a number that was saved.
+        across: the axis to draw along.
+        shades: the values of the lightest and the darkest shade.
+    """
     t, y, values = phase_values(data, variable, across)
     low, high = shades
     ax.set(xlim=(t[0], t[-1]), ylim=(y.min(), y.max()))
@@ -175,7 +201,14 @@ def draw_phase(
 
 
 def draw_counts(ax: Axes, data: xarray.Dataset, counts: str, across: str = "beta") -> None:
-    """Draw the contours 1½, 2½, … of a number of clusters."""
+    """Draw the contours 1½, 2½, … of a number of clusters.
+
+    Args:
+        ax: the axes.
+        data: the sweep, with its other axes selected.
+        counts: the name of the number of clusters.
+        across: the axis to draw along.
+    """
     number = data[counts].transpose(across, "time").values
     levels = np.arange(1.5, min(6.0, np.nanmax(number)), 1.0)
     if len(levels) and np.nanmin(number) < levels[-1]:
@@ -185,12 +218,18 @@ def draw_counts(ax: Axes, data: xarray.Dataset, counts: str, across: str = "beta
 
 
 def draw_curve(ax: Axes, beta: np.ndarray, curve: Curve) -> None:
-    """Draw the curve (6.12): the time at which γ_β = 1 − δ, for every β."""
+    """Draw the curve [P](6.12): the time at which γ_β = 1 − δ, for each β.
+
+    Args:
+        ax: the axes.
+        beta: values of β, shape (B,).
+        curve: n, δ and the system.
+    """
     ax.plot(curve_times(beta, curve), beta, color=PALETTE[1], lw=1.4)
 
 
 def curve_times(beta: np.ndarray, curve: Curve) -> np.ndarray:
-    """The times of the curve (6.12), for every β."""
+    """The times of the curve [P](6.12), for each β."""
     return np.asarray(transition_time(beta, curve.n, curve.delta, curve.normalised))
 
 

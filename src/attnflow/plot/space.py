@@ -1,4 +1,4 @@
-"""Tokens in R³ on axes of three different scales, with planes, lines and prisms beside them."""
+"""Tokens in R³ on axes with three different scales, with planes, lines and prisms."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from scipy.spatial import ConvexHull
 from attnflow.plot.style import FAINT, PALETTE, colours
 
 MARGIN = 0.05
-"""The box is larger than the cloud by this part of it."""
+"""Margin of the box, as a fraction of its size."""
 
 Box = Float[np.ndarray, "2 3"]
 
 
 def box_of(x: Float[np.ndarray, "n 3"]) -> Box:
-    """The lower and the upper corner of a box around the points that are known, with a margin.
+    """The lower and the upper corner of a box around the finite points, with a margin.
 
     >>> print(box_of(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 10.0]])))
     [[-0.05 -0.1  -0.5 ]
@@ -36,7 +36,13 @@ def box_of(x: Float[np.ndarray, "n 3"]) -> Box:
 
 
 def set_space(ax: Axes3D, box: Box, eye: tuple[float, float] = (20.0, -60.0)) -> None:
-    """Prepare axes for a box, each at its own scale, seen from (elevation, azimuth) in degrees."""
+    """Prepare axes for a box, each with its own scale.
+
+    Args:
+        ax: the axes.
+        box: lower and upper corner, shape (2, 3).
+        eye: elevation and azimuth of the viewer, in degrees.
+    """
     ax.set(xlim=box[:, 0], ylim=box[:, 1], zlim=box[:, 2])
     ax.view_init(*eye)
     ax.set_box_aspect((1, 1, 1), zoom=1.12)
@@ -49,7 +55,7 @@ def set_space(ax: Axes3D, box: Box, eye: tuple[float, float] = (20.0, -60.0)) ->
 
 
 def eye_along(normal: Float[np.ndarray, " 3"], box: Box) -> tuple[float, float]:
-    """Where to look from so that planes with this normal are seen nearly edge on."""
+    """Elevation and azimuth from which planes with this normal are seen nearly edge on."""
     across = normal * (box[1] - box[0])
     return 11.0, float(np.rad2deg(np.arctan2(across[1], across[0]))) + 73.0
 
@@ -57,7 +63,13 @@ def eye_along(normal: Float[np.ndarray, " 3"], box: Box) -> tuple[float, float]:
 def eye_before(
     first: Float[np.ndarray, " 3"], second: Float[np.ndarray, " 3"], box: Box
 ) -> tuple[float, float]:
-    """Where to look from so that two directions are in the plane of the picture."""
+    """Elevation and azimuth for which two directions lie in the plane of the picture.
+
+    Args:
+        first: a direction, shape (3,).
+        second: another direction, shape (3,).
+        box: lower and upper corner of the axes, shape (2, 3).
+    """
     eye = np.cross(first / (box[1] - box[0]), second / (box[1] - box[0]))
     x, y, z = eye / np.linalg.norm(eye)
     return float(np.rad2deg(np.arcsin(z))), float(np.rad2deg(np.arctan2(y, x)))
@@ -66,14 +78,29 @@ def eye_before(
 def draw_space_tokens(
     ax: Axes3D, x: Float[np.ndarray, "n 3"], labels: Int[np.ndarray, " n"], size: float = 18
 ) -> None:
-    """Tokens as dots, coloured by label."""
+    """Draw tokens as dots, coloured by label.
+
+    Args:
+        ax: the axes.
+        x: tokens, shape (n, 3).
+        labels: the label of each token, shape (n,).
+        size: area of the dots.
+    """
     ax.scatter(*x.T, s=size, c=colours(labels), edgecolors="white", linewidths=0.4)
 
 
 def draw_plane(
     ax: Axes3D, functional: Float[np.ndarray, " 3"], level: float, box: Box, colour: str = FAINT
 ) -> None:
-    """The part of the plane `functional · x = level` that is inside the box."""
+    """Draw the part of the plane `functional · x = level` inside a box.
+
+    Args:
+        ax: the axes.
+        functional: the functional, shape (3,).
+        level: its value on the plane.
+        box: lower and upper corner, shape (2, 3).
+        colour: colour of the plane.
+    """
     corners = plane_in_box(functional, level, box)
     if len(corners) > 2:
         _facets(ax, [corners], colour)
@@ -82,7 +109,12 @@ def draw_plane(
 def plane_in_box(
     functional: Float[np.ndarray, " 3"], level: float, box: Box
 ) -> Float[np.ndarray, "m 3"]:
-    """The corners, in order, of the polygon that a box cuts out of a plane.
+    """The corners, in order, of the polygon in which a plane meets a box.
+
+    Args:
+        functional: the normal of the plane `functional · x = level`, shape (3,).
+        level: the value of the functional on the plane.
+        box: lower and upper corner, shape (2, 3).
 
     >>> unit = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     >>> len(plane_in_box(np.array([1.0, 1.0, 1.0]), 1.5, unit))
@@ -114,7 +146,15 @@ def draw_line(
     box: Box,
     colour: str = FAINT,
 ) -> None:
-    """The part of the line `point + s · direction` that is inside the box."""
+    """Draw the part of the line `point + s · direction` inside a box.
+
+    Args:
+        ax: the axes.
+        point: a point of the line, shape (3,).
+        direction: its direction, shape (3,).
+        box: lower and upper corner, shape (2, 3).
+        colour: colour of the line.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.sort((box - point) / direction, axis=0)
     free = direction == 0
@@ -127,7 +167,14 @@ def draw_line(
 def draw_prism(
     ax: Axes3D, polygon: Float[np.ndarray, "m 2"], box: Box, colour: str = PALETTE[1]
 ) -> None:
-    """A convex polygon in the first two coordinates, times the third, within the box."""
+    """Draw the prism over a convex polygon in the first two coordinates.
+
+    Args:
+        ax: the axes.
+        polygon: corners of the polygon, in any order, shape (m, 2).
+        box: lower and upper corner, shape (2, 3); the prism has its height.
+        colour: colour of the prism.
+    """
     around = polygon[ConvexHull(polygon).vertices]
     levels = box[:, 2]
     floors = [np.column_stack([around, np.full(len(around), z)]) for z in levels]

@@ -17,10 +17,14 @@ def draw_spectrum(
     good: bool | None = None,
     size: float | int = 9,
 ) -> None:
-    """Draw eigenvalues within the circle of the largest modulus, which is marked.
+    """Draw eigenvalues in the circle of the largest modulus, with the leading ones marked.
 
-    `good` gives the mark a colour: green where the leading eigenvalue is as [E] wants it, orange
-    where it is not.
+    Args:
+        ax: the axes.
+        eigenvalues: the eigenvalues, shape (d,).
+        good: whether the leading eigenvalue is as [E] requires; the mark is green if True and
+            orange if False.
+        size: area of the dots.
     """
     modulus = np.abs(eigenvalues)
     radius = float(modulus.max())

@@ -1,4 +1,4 @@
-"""Staircases: quantities that stand still on metastable plateaus and jump where clusters merge."""
+"""Staircases: quantities that are constant on metastable plateaus and jump at merges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from attnflow.plot.style import FAINT, INK
 
 
 class Plateau(NamedTuple):
-    """A stretch of time with one number of clusters."""
+    """A time interval with a constant number of clusters.
+
+    Attributes:
+        begin: its first time.
+        end: its last time.
+        clusters: the number of clusters.
+    """
 
     begin: float
     end: float
@@ -21,14 +27,19 @@ class Plateau(NamedTuple):
 
     @property
     def decades(self) -> float:
-        """How long it lasts, in powers of ten."""
+        """Its length in powers of ten."""
         return float(np.log10(self.end / self.begin)) if self.begin > 0 else 0.0
 
 
 def plateaus(
     times: Float[np.ndarray, " T"], counts: Int[np.ndarray, " T"], decades: float | int = 0.5
 ) -> list[Plateau]:
-    """The stretches of one cluster count that last that many powers of ten at least.
+    """The time intervals on which the cluster count is constant for long.
+
+    Args:
+        times: times, shape (T,).
+        counts: cluster counts at these times, shape (T,).
+        decades: the least length, in powers of ten.
 
     >>> times, counts = np.array([0.0, 1.0, 10.0, 100.0]), np.array([9, 3, 3, 1])
     >>> plateaus(times, counts)
@@ -41,7 +52,7 @@ def plateaus(
 
 
 def draw_plateaus(ax: Axes, found: list[Plateau]) -> None:
-    """Mark where plateaus end, and write their numbers of clusters above them."""
+    """Mark the end of each plateau, and write its number of clusters above it."""
     for plateau in found:
         ax.axvline(plateau.end, color=FAINT, lw=0.6, ls=":", zorder=0)
         ax.text(

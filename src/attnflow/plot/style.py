@@ -1,4 +1,4 @@
-"""One matplotlib style and one set of colours that colour-blind readers can tell apart."""
+"""One matplotlib style, and colours that colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from attnflow.files import atomic_write
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6D00", "#5B3A8C")
-"""Okabe and Ito's colours, with two more of the same spacing; the first ones differ most."""
+"""Okabe and Ito's colours and two more with the same spacing; the first ones differ most."""
 
 INK, FAINT = "#222222", "#9AA0A6"
 
@@ -42,26 +42,32 @@ RC: dict[str, Any] = {
 
 
 _ONE_AT_A_TIME = threading.RLock()
-"""Matplotlib's settings are one table for all threads."""
+"""All threads share matplotlib's settings."""
 
 
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in the project's style, and leave the caller's settings and backend alone.
 
-    Pictures are `Figure` objects without a window, so that no backend is chosen and no screen
-    needed. Threads draw one after the other, as matplotlib's settings are shared by all of them.
+    Pictures are `Figure` objects without a window, so no backend is chosen and no screen is
+    needed. Threads draw one after another, because they share matplotlib's settings.
     """
     with _ONE_AT_A_TIME, mpl.rc_context(RC):
         yield
 
 
 def save(figure: Figure, path: str | Path, **options: Any) -> None:
-    """Write a picture; its file is there whole or not at all."""
+    """Write a picture to a file, completely or not at all.
+
+    Args:
+        figure: the picture.
+        path: the file; its ending sets the format.
+        **options: more arguments of `Figure.savefig`.
+    """
     with atomic_write(Path(path)) as place:
         figure.savefig(place, **options)
 
 
 def colours(labels: np.ndarray) -> list[str]:
-    """One colour for each label; labels beyond the palette share the last ones in turn."""
+    """One colour for each label; labels beyond the palette start over."""
     return [PALETTE[int(label) % len(PALETTE)] for label in labels]

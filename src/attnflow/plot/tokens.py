@@ -1,4 +1,4 @@
-"""Tokens where they live: on the circle, on the sphere, in R² and R³, or seen through PCA."""
+"""Tokens in their space: on the circle, on the sphere, in R² and R³, or through PCA."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from matplotlib.patches import Circle
 from attnflow.plot.style import FAINT, colours
 
 TRAIL = 12
-"""How many earlier saves a trail shows."""
+"""Number of earlier saves in a trail."""
 
 LEAP = 0.5
-"""Where a token moved farther between two saves its trail is broken: a chord is not its path."""
+"""If a token moves further between two saves, its trail has a gap: a chord is not its path."""
 
 
 class Stage:
-    """A view onto tokens that stays the same over a whole run.
+    """A view of tokens that stays the same for a whole run.
 
-    `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are (the
-    sphere from where most of the final tokens show), above through the two leading principal
-    components of all saved states, or in a `plane` that an orthonormal basis gives.
+    Up to d = 3 tokens are shown as they are; the sphere is turned so that most of the final tokens
+    are in front. Above that, the picture shows the two leading principal components of all states.
+
+    Args:
+        xs: tokens, shape (T, n, d).
+        round_: whether tokens live on a unit sphere.
+        plane: an orthonormal basis of the plane to show instead, shape (2, d).
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class Stage:
         return 0.5 * (last.min(axis=0) + last.max(axis=0))
 
     def view(self, x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
-        """Plane coordinates (n, 2), and how near each token is to the eye."""
+        """Plane coordinates, shape (n, 2), and how near each token is to the viewer, shape (n,)."""
         seen = (np.asarray(x, dtype=float) - self.centre) @ self.frame.T
         if self.d == 1:
             return np.column_stack([seen[:, 0], np.zeros(len(seen))]), np.ones(len(seen))
@@ -94,7 +98,14 @@ class Stage:
             ax.set_yticks([])
 
     def draw(self, ax: Axes, i: int, labels: np.ndarray, size: float = 26) -> list[Any]:
-        """Tokens at save i with their trails, coloured by label; far ones are paler."""
+        """Draw the tokens at a save with their trails; returns the artists.
+
+        Args:
+            ax: the axes.
+            i: the number of the save.
+            labels: the label of each token, which sets its colour, shape (n,).
+            size: area of the dots. Tokens on the far side are paler.
+        """
         flat, near = self.view(self.xs[i])
         shade = np.array(colours(labels))
         past = np.array([self.view(x)[0] for x in self.xs[max(0, i - TRAIL) : i + 1]])
@@ -120,7 +131,7 @@ class Stage:
 
 
 def _facing(x: Float[np.ndarray, "n 3"]) -> np.ndarray:
-    """A view of the sphere from the side on which its clusters lie most, a little from above."""
+    """A view of the sphere from the side where most clusters are, slightly from above."""
     spots = np.unique(np.round(x, 2), axis=0)
     candidates = np.concatenate([x, spots, -spots, [[0, 0, 1.0]]])
     shown = (candidates @ spots.T).clip(min=-0.2, max=0.6).sum(axis=1)

@@ -1,4 +1,4 @@
-"""TOML ↔ runs: what a spec may say, and the system, start, times and method that it names."""
+"""TOML ↔ runs: specs, and the systems, starts, times and methods that they describe."""
 
 from attnflow.spec.model import RunSpec
 from attnflow.spec.read import default_spec, parse_sweep, read_spec, read_sweep

@@ -1,4 +1,4 @@
-"""From a name and its parameters to the thing itself, with errors that name the field."""
+"""Build something from its name and parameters, with errors that name the field."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ def build_named(
     parameters: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> Any:
-    """`table[name](**parameters)`; of `given` it takes what it knows and nobody set.
+    """`table[name](**parameters)`, with what is missing taken from `given`.
+
+    Args:
+        where: the field of the spec, for error messages.
+        name: what to build.
+        table: the constructors by name.
+        parameters: its parameters, as the spec has them.
+        given: more parameters, used if the constructor has them and the spec does not set them.
 
     >>> build_named("start", "circle", {"circle": lambda n: n}, {"n": 3}, {"key": None})
     3
@@ -44,7 +51,7 @@ def build_named(
         if p.default is p.empty and k not in parameters and k not in usable
     ]
     if needed:
-        raise InputError(f"{where}.{needed[0]}: missing, and {name} needs it.")
+        raise InputError(f"{where}.{needed[0]}: missing, but {name} needs it.")
     try:
         return make(**parameters, **usable)
     except InputError as error:
@@ -56,7 +63,11 @@ def build_named(
 def weight(where: str, value: Any, d: int, key: Array) -> Weight:
     """A weight from a number, a matrix (a list of rows), or a table that names a family.
 
-    A table with `every` is drawn anew every so often.
+    Args:
+        where: the field of the spec, for error messages.
+        value: what the spec says. A table with `every` is redrawn after that much time.
+        d: dimension of the tokens.
+        key: the JAX key for what is random.
     """
     if (numbers := _numbers(where, value)) is not None:
         return numbers
@@ -77,7 +88,13 @@ def weight(where: str, value: Any, d: int, key: Array) -> Weight:
 def drawn(
     where: str, value: Any, families: Mapping[str, Callable[..., Any]], given: Mapping[str, Any]
 ) -> Any:
-    """Numbers as they are, or what a table such as `{ family = "lorentzian" }` names.
+    """Numbers as they are, or a draw from the family in a table like `{ family = "lorentzian" }`.
+
+    Args:
+        where: the field of the spec, for error messages.
+        value: what the spec says.
+        families: the families by name.
+        given: parameters of families that the spec does not set, such as n and key.
 
     >>> drawn("system.omega", [0.0, 1.0], {}, {})
     array([0., 1.])
@@ -90,9 +107,9 @@ def drawn(
 
 
 def _numbers(where: str, value: Any) -> Any:
-    """A number, or a list (of rows) as an array; None where it is neither.
+    """A number, or a list (of rows) as an array; None if it is neither.
 
-    The values of an axis of a sweep come as arrays.
+    Values on an axis of a sweep are already arrays.
     """
     if isinstance(value, jax.Array):
         return value
@@ -122,16 +139,22 @@ def _require_family(where: str, value: Any, example: str) -> None:
 
 
 def is_scores(value: Any) -> bool:
-    """Whether a weight is given as that of the scores: `V = { family = "scores" }` is V = QᵀK."""
+    """Whether a weight is `{ family = "scores" }`, which stands for V = QᵀK."""
     return isinstance(value, dict) and value.get("family") == "scores"
 
 
 def scores_matrix(table: dict[str, Any], Q: Any, K: Any) -> Array:
-    """`scale · QᵀK` for a table such as `{ family = "scores", scale = 0.1 }`."""
+    """`scale · QᵀK` for a table such as `{ family = "scores", scale = 0.1 }`.
+
+    Args:
+        table: what the spec says for V.
+        Q: queries, a matrix or None for the identity.
+        K: keys, a matrix or None for the identity.
+    """
     parameters = {k: v for k, v in table.items() if k != "family"}
     for name, W in (("Q", Q), ("K", K)):
         if callable(W) or isinstance(W, float):
-            raise InputError(f"system.V: scores need {name} to be a matrix that does not change.")
+            raise InputError(f"system.V: scores need {name} to be a constant matrix.")
     if Q is None and K is None:
         raise InputError("system.V: scores need Q or K.")
 
@@ -153,7 +176,7 @@ def _complex(where: str, value: Any) -> complex:
         return complex(value.replace(" ", "") if isinstance(value, str) else value)
     except NO_NUMBERS:
         raise InputError(
-            f'{where}.eigenvalues: {value!r} is no number; a complex one is written "0.5+1j".'
+            f'{where}.eigenvalues: {value!r} is not a number; write a complex one as "0.5+1j".'
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""What a spec says, field by field, and how it becomes a run."""
+"""The fields of a spec, and how a spec becomes a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Run(NamedTuple):
-    """What `simulate` takes."""
+    """The arguments of `simulate`.
+
+    Attributes:
+        system: the system.
+        x0: the start, shape (n, d).
+        ts: the save times, shape (T,).
+        method: how to integrate; None for the system's default.
+        key: the JAX key for noise.
+    """
 
     system: System
     x0: Array
@@ -50,7 +58,15 @@ class Start(Named):
 
 
 class Times(BaseModel):
-    """Save times: `values`, or `count` of them up to `stop`, evenly or on a log scale."""
+    """Save times: either `values`, or `count` times from 0 to `stop`.
+
+    Attributes:
+        values: all times.
+        stop: the last time.
+        count: number of times, including 0.
+        spacing: `"linear"`, or `"log"` for a log scale after 0.
+        first: the first time after 0 of a log scale. By default `stop` / 10⁵.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -80,7 +96,17 @@ class Times(BaseModel):
 
 
 class RunSpec(BaseModel):
-    """A run: which system, from where, until when, how, and the key of all that is drawn."""
+    """A run as a TOML file describes it.
+
+    Attributes:
+        title: a title for pictures.
+        key: the integer from which everything random is drawn.
+        system: the name of the system and its parameters.
+        start: the name of the start and its parameters, or the tokens themselves.
+        times: the save times.
+        method: the name of the method and its parameters. By default the system's own method.
+        dtype: `"float64"` or `"float32"`.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -93,13 +119,13 @@ class RunSpec(BaseModel):
     dtype: Literal["float64", "float32"] = "float64"
 
     def build(self) -> Run:
-        """The system, start, times and method that this spec names."""
+        """The system, start, times and method that this spec describes."""
         key = as_key(self.key)
         system, x0 = self.draw(key)
         return Run(system, x0, self.times.build(), self.build_method(), key_for("noise", key))
 
     def draw(self, key: Array) -> tuple[System, Array]:
-        """The system and the start, with all that is random drawn from the key; works under jit."""
+        """The system and the start, drawn from the key. Works under jit."""
         x0 = self._start(key_for("start", key))
         n, d = x0.shape[-2:]
         name, parameters = self.system.name, self.system.parameters()
@@ -109,17 +135,17 @@ class RunSpec(BaseModel):
         if self.start.tokens is not None:
             if extra := self.start.parameters():
                 raise InputError(
-                    f"start.{next(iter(extra))}: tokens are given, nothing else is due."
+                    f"start.{next(iter(extra))}: leave it out, because start.tokens is given."
                 )
             lengths = {len(token) for token in self.start.tokens}
             if len(lengths) != 1:
-                raise InputError("start.tokens: all tokens must have as many entries.")
+                raise InputError("start.tokens: all tokens must have the same number of entries.")
             return jnp.asarray(self.start.tokens, dtype=self.dtype)
         given = {"key": key, "dtype": np.dtype(self.dtype)}
         return build_named("start", self.start.name, initial.STARTS, self.start.parameters(), given)
 
     def build_method(self) -> Method | None:
-        """The method that this spec names, if it does."""
+        """The method that this spec describes, or None."""
         if self.method is None:
             return None
         return build_named("method", self.method.name, METHODS, self.method.parameters(), {})

@@ -33,7 +33,7 @@ def _read(path: Path, model: type[Spec]) -> Spec:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
-            raise InputError(f"{path}: larger than {LARGEST >> 20} MiB, which no spec is.")
+            raise InputError(f"{path}: a spec must not be larger than {LARGEST >> 20} MiB.")
         text = data.decode("utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
@@ -41,7 +41,7 @@ def _read(path: Path, model: type[Spec]) -> Spec:
         raise InputError(f"{path}: cannot be read as text: {error}") from None
     try:
         table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number too long to be read
+    except (ValueError, RecursionError) as error:  # ValueError also for a number that is too long
         raise InputError(f"{path}: not valid TOML: {error}") from None
     try:
         return _parse(table, model)
@@ -81,7 +81,7 @@ def _parse(data: dict[str, Any], model: type[Spec]) -> Spec:
 
 
 def default_spec() -> RunSpec:
-    """SA on S² with n = 64, β = 9, through its metastable life: what `attnflow run` shows."""
+    """What `attnflow run` shows by default: SA on S² with n = 64, β = 9, metastable for long."""
     return parse_spec(
         {
             "title": "Metastable clusters on the sphere",

@@ -1,4 +1,4 @@
-"""What a sweep says: a run, the axes along which it varies, and what is kept of it."""
+"""The spec of a sweep: a run, the axes along which it varies, and what to save."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ from attnflow.errors import InputError
 from attnflow.spec.model import Named, RunSpec
 
 SHORT = {"beta": "system.beta", "n": "start.n", "d": "start.d"}
-"""Axes that may be named without saying where they belong."""
+"""Short names of axes."""
 
 PLACES = ("system", "start", "method")
 MOST_CELLS = 10_000_000
 RECORDS = "blocks"
 RESERVED = ("time", "unfinished", RECORDS)
-"""Names that every store of a sweep has: a coordinate, an array and a group."""
+"""Names that every store uses: a coordinate, an array and a group."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 SUFFIXES = ("error", "quantiles", "quantile")
-"""What is kept beside the mean of E is E_error and so on; its own dimensions are E_0, E_1, …"""
+"""Next to the mean of E a store has E_error and so on; the dimensions of E are E_0, E_1, …"""
 
 
 class Range(BaseModel):
-    """`count` numbers from `start` to `stop`, evenly or on a log scale.
+    """Evenly spaced numbers.
+
+    Attributes:
+        start: the first number.
+        stop: the last number.
+        count: how many numbers.
+        spacing: `"linear"`, or `"log"` for a log scale.
 
     >>> Range(start=1, stop=100, count=3, spacing="log").values()
     [1.0, 10.0, 100.0]
@@ -45,7 +51,7 @@ class Range(BaseModel):
     @model_validator(mode="after")
     def _positive(self) -> Range:
         if self.spacing == "log" and not (self.start > 0 and self.stop > 0):
-            raise ValueError("a log spacing needs start and stop above 0")
+            raise ValueError("log spacing needs start and stop above 0")
         return self
 
     def values(self) -> list[float]:
@@ -59,7 +65,7 @@ class Range(BaseModel):
 
 
 class Cases(BaseModel):
-    """Values with names: each is a table of fields of the run, such as `system.V`."""
+    """Named values, each a table of fields of the run such as `system.V`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -82,13 +88,17 @@ Values = Annotated[
     | Annotated[list[Any], Field(min_length=1), Tag(KINDS[2])],
     Discriminator(_kind),
 ]
-"""How the values of an axis may be given."""
+"""The ways to give the values of an axis."""
 
 
 class Keep(BaseModel):
-    """An observable with its own parameters, and which quantiles of its values are kept.
+    """An observable to save, with its own parameters as further fields.
 
-    Mean and standard error over the realisations are always kept.
+    Mean and standard error over the realisations are always saved.
+
+    Attributes:
+        observable: the name of a function of `observe`.
+        quantiles: quantiles over the realisations to save as well, from 0 to 1.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -99,16 +109,24 @@ class Keep(BaseModel):
     @model_validator(mode="after")
     def _different(self) -> Keep:
         if len(set(self.quantiles)) < len(self.quantiles):
-            raise ValueError("quantiles: one of them is there twice")
+            raise ValueError("quantiles: one of them appears twice")
         return self
 
     def parameters(self) -> dict[str, Any]:
-        """What the observable takes besides the state."""
+        """The parameters of the observable other than the state."""
         return dict(self.model_extra or {})
 
 
 class SweepSpec(RunSpec):
-    """A grid of runs: every combination of the axes' values, each with its realisations."""
+    """A grid of runs: every combination of values on the axes, with several realisations each.
+
+    It has all fields of `RunSpec`, and these:
+
+    Attributes:
+        realisations: number of runs in each cell, with different random numbers.
+        axes: the values of each axis, by the field that varies: `beta`, `system.V`, ….
+        keep: the observables to save, by the names they get in the store.
+    """
 
     realisations: Annotated[int, Field(ge=1, le=10_000_000)] = 1
     axes: dict[str, Values]
@@ -138,7 +156,7 @@ class SweepSpec(RunSpec):
 
     @model_validator(mode="after")
     def _fields(self) -> SweepSpec:
-        """No axis sets what another one has set, and none has a value twice."""
+        """No two axes set the same field, and no axis repeats a value."""
         setters: dict[str, str] = {}
         for axis, given in self.axes.items():
             cases = given.cases if isinstance(given, Cases) else {"": {axis: None}}
@@ -148,38 +166,41 @@ class SweepSpec(RunSpec):
                     for field, first in (setters | own).items():
                         if f"{field}.".startswith(f"{path(name)}."):
                             raise ValueError(
-                                f"axes.{axis}: {name} sets {field} again, which is set by {first}: "
+                                f"axes.{axis}: {name} sets {field}, which {first} sets already: "
                                 "leave out one of them"
                             )
                     own[path(name)] = f"{name} of the case {case}"
             setters |= {path(name): f"axes.{axis}" for table in cases.values() for name in table}
             if twice := _repeated(given):
-                raise ValueError(f"axes.{axis}: {twice[0]!r} is there twice")
+                raise ValueError(f"axes.{axis}: {twice[0]!r} appears twice")
         return self
 
     @model_validator(mode="after")
     def _names(self) -> SweepSpec:
-        """Nothing of a store has the name of something else in it."""
+        """All names in a store are different."""
         taken = dict.fromkeys(RESERVED, "every store")
         for axis in self.axes:
             if axis in taken or "/" in axis:
-                raise ValueError(f"axes.{axis}: choose another name, which is a word of its own")
+                raise ValueError(
+                    f"axes.{axis}: choose another name, without a slash and not one of "
+                    f"{', '.join(RESERVED)}"
+                )
             taken[axis] = f"axes.{axis}"
         for name in self.keep:
             if not name.isidentifier():
-                raise ValueError(f"keep.{name}: choose another name, which is a word of its own")
+                raise ValueError(f"keep.{name}: choose another name, of letters, digits and _")
             for made in (name, *(f"{name}_{suffix}" for suffix in SUFFIXES)):
                 if made in taken:
                     raise ValueError(
-                        f"keep.{name}: choose another name, as {taken[made]} has {made} too"
+                        f"keep.{name}: choose another name, because {taken[made]} also has {made}"
                     )
                 taken[made] = f"keep.{name}"
         for name in (*self.axes, *self.keep):
             stem, _, number = name.rpartition("_")
             if stem in self.keep and number.isdecimal():
                 raise ValueError(
-                    f"keep.{stem}: choose another name, as {taken[name]} has the name of one of "
-                    "its dimensions"
+                    f"keep.{stem}: choose another name, because {taken[name]} has the name of one "
+                    "of its dimensions"
                 )
         return self
 
@@ -191,14 +212,14 @@ class SweepSpec(RunSpec):
         return len(given.cases if isinstance(given, Cases) else given)
 
     def values(self, axis: str) -> list[Any]:
-        """The values of an axis; of cases their names."""
+        """The values of an axis, or the names of its cases."""
         given = self.axes[axis]
         if isinstance(given, Cases):
             return list(given.cases)
         return given.values() if isinstance(given, Range) else list(given)
 
     def cell(self, values: Mapping[str, Any]) -> RunSpec:
-        """The run at the given values of the axes, which may be traced."""
+        """The run at the given values of the axes. Values may be traced."""
         fields = {name: getattr(self, name) for name in RunSpec.model_fields}
         parts = {place: fields[place] for place in PLACES}
         for axis, value in values.items():
@@ -211,7 +232,7 @@ class SweepSpec(RunSpec):
 
 
 def path(axis: str) -> str:
-    """Where the values of an axis go: `beta` is `system.beta`.
+    """The field that an axis sets: `beta` is `system.beta`.
 
     >>> path("beta"), path("start.spread")
     ('system.beta', 'start.spread')
@@ -220,16 +241,16 @@ def path(axis: str) -> str:
 
 
 def _with(part: Named | None, field: list[str], value: Any, axis: str) -> Named:
-    """The part of a spec with one of its fields replaced."""
+    """A part of a spec with one of its fields replaced."""
     if part is None:
-        raise InputError(f"axes.{axis}: there is no [method] in the spec whose field could vary.")
+        raise InputError(f"axes.{axis}: the spec has no [method] to vary: add one.")
     if field == ["name"]:
         return part.model_copy(update={"name": value})
     extra: Any = dict(part.model_extra or {})
     inner = extra
     for name in field[:-1]:
         if not isinstance(inner.get(name), dict):
-            raise InputError(f"axes.{axis}: {name} is no table in the spec.")
+            raise InputError(f"axes.{axis}: {name} is not a table in the spec.")
         inner[name] = dict(inner[name])
         inner = inner[name]
     inner[field[-1]] = value
@@ -239,7 +260,7 @@ def _with(part: Named | None, field: list[str], value: Any, axis: str) -> Named:
 
 
 def _repeated(given: Range | Cases | list[Any]) -> list[Any]:
-    """A value of an axis that is there twice, if there is one."""
+    """A value that appears twice on an axis, as a list; empty if there is none."""
     if isinstance(given, Cases):
         return []
     if isinstance(given, Range):
@@ -256,7 +277,7 @@ def _repeated(given: Range | Cases | list[Any]) -> list[Any]:
 
 
 def flat(value: Any, name: str = "") -> dict[str, Any]:
-    """The leaves of nested tables by their dotted names.
+    """The leaves of nested tables by dotted name.
 
     >>> flat({"a": {"b": 1}, "c": [2]})
     {'a.b': 1, 'c': [2]}

@@ -1,4 +1,4 @@
-"""The system of a spec: its table, with all that is drawn put in place."""
+"""The system of a spec, with everything random drawn."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ NUMBERS = {
         ]
     )
 }
-"""The first names were numbered, and specs still draw what they always drew; no more are added."""
+"""These names have fixed numbers, so that older specs draw the same values. Add no more."""
 
 
 def key_for(purpose: str, key: Array) -> Array:
-    """The key of one of the things that a spec draws, from the key of all of them.
+    """The key for one of the things that a spec draws.
 
-    It depends on the name alone, so that what else a spec draws changes nothing.
+    It depends only on the spec's key and the name, not on what else the spec draws.
     """
     number = NUMBERS.get(purpose, zlib.crc32(purpose.encode()))
     return jax.random.fold_in(key, number)
@@ -55,7 +55,16 @@ def key_for(purpose: str, key: Array) -> Array:
 def build_system(
     where: str, name: str, parameters: dict[str, Any], n: int, d: int, key: Array
 ) -> System:
-    """The system of a table for n tokens in R^d, and the one inside where it has one (`Noisy`)."""
+    """The system that a table describes, and the system inside it if it has one (`Noisy`).
+
+    Args:
+        where: the field of the spec, for error messages.
+        name: the name of the system.
+        parameters: its parameters, as the spec has them.
+        n: number of tokens.
+        d: dimension of the tokens.
+        key: the JAX key for everything random.
+    """
     parameters = dict(parameters)
     scores = parameters.pop("V") if is_scores(parameters.get("V")) else None
     declared = SYSTEMS[name].drawn if name in SYSTEMS else {}
@@ -70,7 +79,7 @@ def build_system(
     if isinstance(inner := parameters.get("system"), dict):
         inside = {k: v for k, v in inner.items() if k != "name"}
         if not isinstance(inner.get("name"), str):
-            raise InputError(f'{where}.system.name: missing, such as name = "SA".')
+            raise InputError(f'{where}.system.name: missing; write for example name = "SA".')
         parameters["system"] = build_system(f"{where}.system", inner["name"], inside, n, d, key)
     return build_named(where, name, SYSTEMS, parameters, {})
 

@@ -26,7 +26,7 @@ ARGUMENTS = {
     "objective": "a point",
     "sigma": "a number",
 }
-"""What the functions that a system may have are functions of; weights are functions of time."""
+"""What the functions in a system's parameters depend on; all others depend on time."""
 
 
 @renamed_arguments(seed="key")
@@ -40,10 +40,17 @@ def write_spec(
 ) -> str:
     """The text of a spec with these weights, tokens and times, to the last digit.
 
-    What a spec cannot hold is refused: a weight that is a function of time; an objective, a
-    potential, a coupling, a mask, a backend, a method or a system of one's own, whatever its name;
-    several starts at once. The text is read again, and refused if another run comes back. The key
-    is what noise is drawn from.
+    It raises for what a spec cannot hold: a weight that is a function of time; your own objective,
+    potential, coupling, mask, backend, method or system; several starts at once. The text is read
+    back to make sure that it describes the same run.
+
+    Args:
+        system: the system.
+        x0: the start, shape (n, d).
+        ts: the save times, shape (T,).
+        method: how to integrate. By default the system's own method.
+        title: a title for pictures.
+        key: the integer from which noise is drawn.
 
     >>> import attnflow as af
     >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]))
@@ -79,7 +86,7 @@ def write_spec(
 
 
 def toml_of(fields: dict[str, Any]) -> str:
-    """The text of a spec that is given as a table of tables.
+    """The text of a spec from a table of tables.
 
     >>> print(toml_of({"key": 1, "system": {"name": "SA", "beta": 4.0}}))
     key = 1
@@ -95,7 +102,7 @@ def toml_of(fields: dict[str, Any]) -> str:
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
-    """A spec without what it does not say, as TOML has no word for nothing.
+    """A spec without the fields that are None, because TOML has no null.
 
     >>> given({"key": None, "system": {"name": "SA", "V": None}})
     {'system': {'name': 'SA'}}

@@ -1,4 +1,4 @@
-"""Many runs: grids of cells with realisations, kept in a Zarr store that survives being killed."""
+"""Many runs: grids of cells with realisations, saved in a Zarr store that survives a crash."""
 
 from attnflow.sweep.driver import Failure, Tally, load, run
 from attnflow.sweep.plan import Plan, plan

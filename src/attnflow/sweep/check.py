@@ -1,4 +1,4 @@
-"""What is wrong with a sweep is said before any of it runs."""
+"""Find what is wrong with a sweep before any of it runs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ MOST_KINDS = 10_000
 
 
 def check(spec: SweepSpec) -> Shapes:
-    """The shape of every observable at one time, after a cell of each kind was built and checked.
+    """Build and check one cell of each kind; returns the shape of each observable at one time.
 
-    Along an axis that compiles nothing new the smallest and the largest value are checked too.
+    Along axes that need no new compilation, the smallest and the largest value are checked too.
     """
     computer = Computer(spec)
     kinds = math.prod(len(axis.values) for axis in computer.grid.axes if not axis.traced)
     if kinds > MOST_KINDS:
         raise InputError(
-            f"axes: {kinds:,} combinations would have to be compiled each for itself, which are "
-            f"more than {MOST_KINDS:,}. Only numbers of the system vary without compiling."
+            f"axes: {kinds:,} combinations would each have to be compiled, more than the limit of "
+            f"{MOST_KINDS:,}. Only numbers of the system vary without a new compilation."
         )
     found: Shapes = {}
     for cell in _samples(computer.grid):
@@ -46,7 +46,7 @@ def check(spec: SweepSpec) -> Shapes:
             if found.setdefault(name, shape) != shape:
                 raise InputError(
                     f"keep.{name}: its shape is {found[name]} in one cell and {shape} at "
-                    f"{described(values)}. Keep something that has one shape."
+                    f"{described(values)}. Keep something that has the same shape everywhere."
                 )
     _check_memory(computer, found)
     return found
@@ -71,13 +71,13 @@ def _shapes(computer: Computer, cell: tuple[int, ...]) -> Shapes:
         return computer.shapes(cell)
     except jax.errors.JAXTypeError as error:
         said = str(error).splitlines()[0]
-        raise InputError(f"an axis or an observable needs values on the host: {said}") from None
+        raise InputError(f"an axis or an observable does not work under jit: {said}") from None
     except (AttributeError, TypeError) as error:
         raise InputError(f"an observable does not fit the system: {error}") from None
 
 
 def _check_memory(computer: Computer, shapes: Shapes) -> None:
-    """The values of all realisations of a block are held until they are reduced."""
+    """The values of all realisations of a block stay in memory until they are reduced."""
     spec, grid = computer.spec, computer.grid
     runs = spec.realisations * math.prod(grid.block)
     numbers = sum(math.prod(shape) for shape in shapes.values())

@@ -1,4 +1,4 @@
-"""Where the random numbers of a cell come from: what its run says, not its place in the grid."""
+"""The random numbers of a cell depend on what its run says, not on its place in the grid."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ RULE = (
     "key of a realisation: the spec's key, then 64 bits of the SHA-256 of the fields of "
     "system and start that are not their defaults, then the number of the realisation"
 )
-"""How keys are made, as stores say it."""
+"""How keys are made, as every store records it."""
 
 Said = dict[str, str]
-"""Fields of a run as text by their dotted names."""
+"""Fields of a run as text, by dotted name."""
 
 
 class Marks:
-    """The marks of cells: 64 bits that depend on what the system and the start of a cell say.
+    """The marks of cells: 64 bits that depend on the system and the start of a cell.
 
-    Fields that have their default say nothing, so that cells keep their draws when an axis gets
-    more values, or is new and has the default among its values. How a run is integrated is not
-    drawn from: cells that differ only in their method have the same start, weights and noise.
+    Fields with their default value do not count. So cells keep their draws when an axis gets more
+    values, or when a new axis has the default among its values. The method does not count either:
+    cells that differ only in their method have the same start, weights and noise.
     """
 
     def __init__(self, spec: SweepSpec, grid: Grid):
@@ -43,7 +43,7 @@ class Marks:
         self._traced = {f: k for f, k in fields.items() if f.split(".")[0] in TABLES}
 
     def of(self, cells: list[tuple[int, ...]]) -> UInt32[np.ndarray, "cells 2"]:
-        """The marks of cells of one kind, which differ only in numbers that compile nothing."""
+        """The marks of cells of one kind: they differ only in numbers that need no compilation."""
         run = self.spec.cell(self.grid.values(cells[0]))
         usual = defaults(run)
         common = said(run) | dict.fromkeys(self._traced, "")
@@ -58,11 +58,11 @@ class Marks:
 
 
 TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {"system": SYSTEMS, "start": initial.STARTS}
-"""The parts of a run that something is drawn for, and what they name."""
+"""The parts of a run that draw random numbers, and the tables of their names."""
 
 
 def said(run: RunSpec) -> Said:
-    """What the system and the start of a run say that is not their default."""
+    """The fields of the system and the start of a run that differ from their defaults."""
     usual = defaults(run)
     fields: Said = {}
     for place in TABLES:
@@ -73,7 +73,7 @@ def said(run: RunSpec) -> Said:
 
 
 def defaults(run: RunSpec) -> Said:
-    """The defaults of the parameters of the system and the start of a run."""
+    """The default parameters of the system and the start of a run."""
     found: Said = {}
     for place, table in TABLES.items():
         make = table.get(getattr(run, place).name)
@@ -84,7 +84,7 @@ def defaults(run: RunSpec) -> Said:
 
 
 def text(value: Any) -> str:
-    """A value as text: numbers to twelve digits, so that 1, 1.0 and 0.1 · 10 are the same.
+    """A value as text. Numbers have twelve digits, so 1, 1.0 and 0.1 · 10 are the same.
 
     >>> text(1), text(0.1 + 0.2), text([True, "a"])
     ('1', '0.3', '[true,"a"]')
@@ -99,7 +99,7 @@ def text(value: Any) -> str:
 
 
 def mark(run: RunSpec) -> UInt32[np.ndarray, " 2"]:
-    """Two words of 32 bits that stand for what the system and the start of a run say."""
+    """Two words of 32 bits that identify the system and the start of a run."""
     lines = (f"{f}={value}" for f, value in sorted(said(run).items()))
     return np.frombuffer(_digest(lines), ">u4").astype(np.uint32)
 
@@ -114,7 +114,12 @@ def _digest(lines: Iterable[str]) -> bytes:
 def run_keys(
     key: Int[Array, ""], words: UInt32[Array, " 2"], number: Int[Array, ""]
 ) -> Key[Array, ""]:
-    """The key of a realisation of a cell, from the spec's key, mark and number alone.
+    """The keys of realisations.
+
+    Args:
+        key: the spec's key, an integer.
+        words: the mark of the cell of each realisation, shape (runs, 2).
+        number: the number of each realisation within its cell, shape (runs,).
 
     >>> run_keys(0, np.array([[7, 1], [7, 1]], np.uint32), np.array([0, 1])).shape
     (2,)

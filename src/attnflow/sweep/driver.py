@@ -1,4 +1,4 @@
-"""`run` and `load`: compute what is missing of a sweep's store."""
+"""`run` and `load`: compute what a sweep's store still lacks, and open the store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,16 @@ Place = str | os.PathLike[str]
 
 @dataclass
 class Tally:
-    """How far a sweep is: cells in all, done before, done now, and what failed."""
+    """How far a sweep has got.
+
+    Attributes:
+        cells: number of cells in all.
+        before: cells that were done before this call.
+        done: cells that this call has done.
+        failures: the blocks that failed.
+        begun: when this call started, by `time.monotonic`.
+        stopping: after Ctrl-C, the number of blocks in flight that it waits for.
+    """
 
     cells: int
     before: int
@@ -43,11 +52,10 @@ class Tally:
     failures: list[Failure] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
     stopping: int = 0
-    """After Ctrl-C: so many blocks are in flight, and waited for."""
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all cells are done."""
         return self.before + self.done == self.cells
 
 
@@ -61,14 +69,21 @@ def run(
     patience: float | None = None,
     on_progress: Callable[[Tally], object] = lambda tally: None,
 ) -> Tally:
-    """Compute every cell of a spec into a Zarr store, or what is missing of it.
+    """Compute the cells of a sweep into a Zarr store: all of them, or those still missing.
 
-    The spec is a `SweepSpec`, a dictionary or the path of a TOML file. The work is done by this
-    process, by `workers` processes of a local Dask cluster, or by the cluster at the address
-    `scheduler`; the numbers are the same. `on_progress` is called after every block. A block
-    that fails is counted in the tally and does not stop the others. Ctrl-C keeps what is done, and
-    the same call goes on from there. Workers hang at times: where none of them has done a block
-    for `patience` seconds, they are started anew and their blocks given out again.
+    The numbers do not depend on who computes them: this process, `workers` or a `scheduler`. A
+    block that fails does not stop the others; the tally lists it. Ctrl-C keeps what is done, and
+    the same call resumes from there.
+
+    Args:
+        spec: a `SweepSpec`, a dictionary, or the path of a TOML file.
+        store: the path of the store. If it exists, it must be of the same spec.
+        workers: number of processes of a local Dask cluster. By default this process does the
+            work.
+        scheduler: the address of a Dask cluster, instead of `workers`.
+        patience: seconds to wait for the next block. After that, workers that hang are restarted
+            and their blocks are computed again. By default it waits forever.
+        on_progress: called with the tally after every block.
 
     >>> import tempfile
     >>> spec = {"system": {"name": "SA"}, "start": {"n": 4, "d": 2},
@@ -83,11 +98,11 @@ def run(
     if workers is not None:
         require_count(workers, "workers")
     if workers is not None and scheduler is not None:
-        raise InputError("give workers or scheduler, not both.")
+        raise InputError("give either workers or scheduler, not both.")
     if workers is not None or scheduler is not None:
         distributed()
     elif patience is not None:
-        raise InputError("patience: give workers too, as a process cannot restart itself.")
+        raise InputError("patience needs workers: this process cannot restart itself.")
     if patience is not None:
         require_positive(patience, "patience")
     place = prepare(as_spec(spec), Path(store))
@@ -131,20 +146,20 @@ def _results(
 
 
 def load(store: Place) -> xarray.Dataset:
-    """What a store holds so far, opened lazily: cells that are not done are NaN."""
+    """What a store holds so far, opened lazily. Cells that are not done yet are NaN."""
     Store.open(Path(store))
     return open_dataset(Path(store), whole=False)
 
 
 def as_spec(spec: SweepSpec | Mapping[str, Any] | Place) -> SweepSpec:
-    """The spec itself, from a dictionary, or from a TOML file."""
+    """A spec from a spec, a dictionary or the path of a TOML file."""
     if isinstance(spec, SweepSpec):
         return spec
     return parse_sweep(dict(spec)) if isinstance(spec, Mapping) else read_sweep(spec)
 
 
 def prepare(spec: SweepSpec, path: Path) -> Store:
-    """The store of a spec: a new one, or the one that is there if it is of the same spec."""
+    """The store of a spec: a new one, or the existing one if it is of the same spec."""
     if not path.exists():
         Store(path, spec).create(variables(spec, check(spec)), provenance(spec))
     store = Store.open(path)
@@ -156,7 +171,7 @@ def prepare(spec: SweepSpec, path: Path) -> Store:
 
 
 def provenance(spec: SweepSpec) -> dict[str, Any]:
-    """What made a store: package versions and the key."""
+    """What a store records about its origin: title, key and package versions."""
     versions = {"attnflow": __version__} | {name: version(name) for name in PACKAGES}
     return {"title": spec.title or "", "key": spec.key, "versions": json.dumps(versions)}
 

@@ -1,6 +1,6 @@
-"""Where blocks are computed: by threads of this process, or by the workers of a Dask cluster.
+"""Who computes blocks: threads of this process, or the workers of a Dask cluster.
 
-Both are executors, and a few blocks are in flight at a time.
+Both are executors with a few blocks in flight at a time.
 """
 
 from __future__ import annotations
@@ -26,20 +26,26 @@ from attnflow.sweep.tile import Computer
 
 Result = Computed | BaseException
 RETRIES = 2
-"""So often a task that raised an error, or whose result cannot be right, is tried again."""
+"""How often a task is retried if it raises an error or its result cannot be right."""
 
 GLANCE = 0.5
-"""Seconds after which it is looked whether Ctrl-C was pressed."""
+"""Seconds between checks for Ctrl-C."""
 
 FIRST = 10
-"""So many times the usual patience is had with the first block, as workers start and compile."""
+"""The first block may take this many times the patience: workers have to start and compile."""
 
 RESTART = 30.0
-"""Seconds that a worker may take to end before it is killed and started anew."""
+"""Seconds that a worker has to stop before it is killed and restarted."""
 
 
 class Engine(NamedTuple):
-    """An executor, how many blocks it should have at a time, and how to restart it if it hangs."""
+    """An executor for blocks.
+
+    Attributes:
+        executor: the executor.
+        width: number of blocks in flight.
+        restart: restarts the executor if it hangs; None if it cannot be restarted.
+    """
 
     executor: Executor
     width: int
@@ -48,12 +54,12 @@ class Engine(NamedTuple):
 
 @lru_cache(maxsize=4)
 def computer(spec: str) -> Computer:
-    """The computer of a spec in this process, which keeps what it compiled."""
+    """This process's computer for a spec. It caches what it compiled."""
     return Computer(SweepSpec.model_validate_json(spec))
 
 
 def compute(spec: str, number: int) -> Computed:
-    """A block of a sweep: what every worker runs."""
+    """Compute a block of a sweep. This is what every worker runs."""
     here = computer(spec)
     values = reduced(here.spec, here.values(here.grid[number]))
     return Computed(number, __version__, values)
@@ -68,12 +74,18 @@ def results(
     patience: float | None = None,
     stopping: Callable[[int], object] = lambda in_flight: None,
 ) -> Generator[tuple[int, Result], None, None]:
-    """Blocks as they come, with the error for one that failed.
+    """The results of blocks in the order in which they finish; an error for each that failed.
 
-    A block of which `fault` says what is wrong is computed again. Where none is done for `patience`
-    seconds, the executor is restarted, which then has twice the time; the first block may take
-    `FIRST` times as long. Ctrl-C ends it after the blocks in flight, which are not lost; `stopping`
-    is told how many they are, and a second Ctrl-C does not wait.
+    Ctrl-C starts no new blocks but finishes those in flight. A second Ctrl-C does not wait.
+
+    Args:
+        engine: the executor.
+        spec: the spec of the sweep, as JSON.
+        numbers: the numbers of the blocks.
+        fault: tells what is wrong with a result, or None. A faulty block is computed again.
+        patience: seconds to wait for the next block before the executor is restarted. The first
+            block may take `FIRST` times as long, and each restart doubles the patience.
+        stopping: called after Ctrl-C with the number of blocks in flight.
     """
     waiting = iter(numbers)
     running: dict[Future, int] = {}
@@ -97,35 +109,35 @@ def results(
                 if why is None:
                     yield number, result
                 elif tries[number] > RETRIES:
-                    yield number, InputError(f"what was computed cannot be right: {why}.")
+                    yield number, InputError(f"the result cannot be right: {why}.")
                 else:
                     waiting = itertools.chain([number], waiting)
             if limit is not None and running and time.monotonic() - last > limit:
                 if not _restarted(engine):
-                    late = InputError(f"no block was done for {limit:g} s.")
+                    late = InputError(f"no block finished within {limit:g} s.")
                     yield from ((number, late) for number in running.values())
                     break
                 last, limit = time.monotonic(), 2 * limit
 
 
 def _outcome(future: Future) -> Any:
-    """The result of a task or its error; a task that was dropped has neither."""
+    """The result of a task, or its error. Raises if the task was dropped."""
     if future.cancelled():
         raise InputError(
-            "the cluster has dropped the blocks in flight: its scheduler may have ended. What was "
-            "written before is safe, and the same command goes on from there."
+            "the cluster dropped the blocks in flight: its scheduler may have stopped. What was "
+            "written before is safe, and the same command resumes from there."
         )
     error = future.exception()
     return future.result() if error is None else error
 
 
 def _restarted(engine: Engine) -> bool:
-    """Whether the executor could be restarted, which then computes again what it had."""
+    """Try to restart the executor, which then repeats its blocks; returns whether it worked."""
     if engine.restart is None:
         return False
     try:
         engine.restart()
-    except TimeoutError:  # they are on their way
+    except TimeoutError:  # the workers are still starting
         return True
     except (OSError, ValueError, RuntimeError):
         return False
@@ -138,13 +150,13 @@ def _first(numbers: Iterator[int], count: int) -> Iterator[int]:
 
 
 def distributed() -> Any:
-    """Dask's package for clusters, which is an extra and is imported here alone."""
+    """Dask's package for clusters: an optional dependency, imported only here."""
     return import_optional("distributed", "sweep", "workers need Dask")
 
 
 @contextlib.contextmanager
 def engine(workers: int | None, scheduler: str | None) -> Iterator[Engine]:
-    """Threads here, `workers` processes here, or the cluster at an address."""
+    """Threads of this process, `workers` local processes, or the cluster at `scheduler`."""
     if workers is None and scheduler is None:
         cores = available_cores()
         pool = ThreadPoolExecutor(cores)
@@ -160,9 +172,9 @@ def engine(workers: int | None, scheduler: str | None) -> Iterator[Engine]:
 
 
 def _restart(client: Any) -> None:
-    """Start anew the workers that have blocks of this client; the scheduler gives them out again.
+    """Restart the workers that have blocks of this client; the scheduler reassigns the blocks.
 
-    After a few deaths it holds the block guilty, which then fails.
+    A block whose workers die several times is taken to be the cause, and fails.
     """
     ours = set(client.futures)
     stuck = [worker for worker, keys in client.processing().items() if ours & set(keys)]

@@ -1,7 +1,7 @@
-"""The cells of a sweep, cut into blocks: a block is one task, and one chunk of the store.
+"""The cells of a sweep, divided into blocks: a block is one task and one chunk of the store.
 
-Axes of numbers (β above all) are traced: cells that differ only in them run in one compiled call.
-Along the others (d, n, a family of weights) every value compiles once.
+Axes of numbers such as β are traced: cells that differ only in them run in one compiled call.
+Along the other axes (d, n, a family of weights) each value needs its own compilation.
 """
 
 from __future__ import annotations
@@ -17,15 +17,21 @@ import numpy as np
 from attnflow.spec.sweep import Cases, SweepSpec, path
 
 TASK_RUNS = 512
-"""A task has about so many runs: enough that its overhead does not count."""
+"""Runs of a task, about: enough that its overhead does not matter."""
 
 TILE_BYTES = 2**18
-"""The states and scores of the runs of a tile fill about this much: they stay in the cache."""
+"""Size of the states and scores of a tile, about: they should stay in the cache."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis with its values; `traced` if new values compile nothing."""
+    """An axis of a sweep.
+
+    Attributes:
+        name: its name in the spec.
+        values: its values.
+        traced: whether a new value needs no compilation.
+    """
 
     name: str
     values: tuple[Any, ...]
@@ -48,7 +54,7 @@ def _numbers(values: tuple[Any, ...]) -> bool:
 
 
 def _traced(name: str, values: tuple[Any, ...]) -> bool:
-    """Numbers of the system itself are; elsewhere whole numbers may be sizes, which are not."""
+    """Numbers of the system are traced. Elsewhere whole numbers may be sizes, which are not."""
     place, *inside = path(name).split(".")
     whole = all(isinstance(v, int) for v in values)
     return _numbers(values) and len(inside) == 1 and (place == "system" or not whole)
@@ -56,14 +62,14 @@ def _traced(name: str, values: tuple[Any, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Block:
-    """Some neighbouring cells: a range of indices along every axis."""
+    """Neighbouring cells: a range of indices along each axis."""
 
     number: int
     ranges: tuple[range, ...]
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """Where the block is in the arrays of the store."""
+        """The block's slice of the arrays in the store."""
         return tuple(slice(r.start, r.stop) for r in self.ranges)
 
     @property
@@ -83,12 +89,17 @@ class Block:
 
 @dataclass(frozen=True)
 class Grid:
-    """All cells of a sweep, and how they are cut, which depends on the spec alone."""
+    """All cells of a sweep, and their division into blocks, which depends only on the spec.
+
+    Attributes:
+        spec: the spec of the sweep.
+        axes: its axes.
+        block: number of cells of a block along each axis; 1 along axes that are not traced.
+    """
 
     spec: SweepSpec
     axes: tuple[Axis, ...]
     block: tuple[int, ...]
-    """Cells of a block along every axis: 1 along those that are not traced."""
 
     @classmethod
     def of(cls, spec: SweepSpec) -> Grid:
@@ -116,7 +127,7 @@ class Grid:
         return math.prod(self.counts)
 
     def __getitem__(self, number: int) -> Block:
-        """The block of a number."""
+        """The block with this number."""
         at = np.unravel_index(number, self.counts) if self.counts else ()
         starts = (int(i) * b for i, b in zip(at, self.block, strict=True))
         ranges = (
@@ -130,7 +141,7 @@ class Grid:
         return (self[number] for number in range(len(self)))
 
     def kind(self, cell: tuple[int, ...]) -> tuple[int, ...]:
-        """The cell that stands for all that are compiled together with this one."""
+        """The cell that represents all cells compiled together with this one."""
         return tuple(0 if axis.traced else i for axis, i in zip(self.axes, cell, strict=True))
 
     def kinds(self) -> Iterator[tuple[int, ...]]:
@@ -143,7 +154,7 @@ class Grid:
         return {axis.name: axis.values[i] for axis, i in zip(self.axes, cell, strict=True)}
 
     def tile(self, shape: tuple[int, ...]) -> int:
-        """Runs of a compiled call whose states have this shape: a power of 2."""
+        """Number of runs in a compiled call, a power of 2, for states of this shape."""
         n, d = shape[-2:]
         each = n * max(n, d) * np.dtype(self.spec.dtype).itemsize
         runs = self.spec.realisations * math.prod(self.block)
@@ -152,7 +163,7 @@ class Grid:
 
 
 def block_shape(axes: tuple[Axis, ...], cells: int) -> tuple[int, ...]:
-    """How many cells a block has along every axis: about `cells`, the last axes first.
+    """Number of cells of a block along each axis: about `cells` in all, the last axes first.
 
     >>> axes = (Axis("d", (2, 8), False), Axis("beta", tuple(range(90)), True))
     >>> block_shape(axes, 4)

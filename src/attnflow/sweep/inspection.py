@@ -1,4 +1,4 @@
-"""What comes back from a worker is looked at before it is kept."""
+"""Inspect what a worker returns before it is saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from attnflow.sweep.reduce import UNFINISHED
 
 
 class Computed(NamedTuple):
-    """A block as it was computed: which one, by which version of attnflow, and its arrays."""
+    """A computed block.
+
+    Attributes:
+        number: the number of the block.
+        version: the version of attnflow that computed it.
+        values: its arrays, by name.
+    """
 
     number: int
     version: str
@@ -20,11 +26,16 @@ class Computed(NamedTuple):
 
 
 class Inspection:
-    """Says what cannot be right about a block.
+    """Tells what cannot be right about a block.
 
-    `shapes` and `dtypes` are those of the arrays of the store, by name. NaN where every run reached
-    the end is rare but possible, as observables may have no value: it is right when a second
-    computation gives the same bits, and from then on for the same array.
+    NaN in a cell whose runs all reached the end is rare but possible, because an observable may be
+    undefined. It is accepted if a second computation gives the same bits, and from then on
+    everywhere in that array.
+
+    Args:
+        grid: the grid of the sweep.
+        shapes: the shapes of the arrays in the store, by name.
+        dtypes: their dtypes, by name.
     """
 
     def __init__(self, grid: Grid, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, Any]):
@@ -33,13 +44,13 @@ class Inspection:
         self.trusted: set[str] = set()
 
     def fault(self, number: int, result: Any) -> str | None:
-        """What is wrong with a result, or nothing."""
+        """What is wrong with a result, or None."""
         if not isinstance(result, Computed):
-            return f"it is no block but {type(result).__name__}"
+            return f"it is not a block but {type(result).__name__}"
         if result.number != number:
             return f"it is block {result.number}"
         if result.version != __version__:
-            return f"it was computed by attnflow {result.version}, and this is {__version__}"
+            return f"it was computed by attnflow {result.version}, but this is {__version__}"
         return self._malformed(number, result.values) or self._doubtful(number, result.values)
 
     def _malformed(self, number: int, values: Any) -> str | None:
@@ -49,12 +60,12 @@ class Inspection:
         for name, value in values.items():
             shape = (*block.shape, *self.shapes[name][axes:])
             if not isinstance(value, np.ndarray) or value.shape != shape:
-                return f"{name} has the shape {np.shape(value)}, not {shape}"
+                return f"{name} has shape {np.shape(value)}, not {shape}"
             if value.dtype != self.dtypes[name]:
-                return f"{name} has the type {value.dtype}, not {self.dtypes[name]}"
+                return f"{name} has dtype {value.dtype}, not {self.dtypes[name]}"
         counts, runs = values[UNFINISHED], self.grid.spec.realisations
         if ((counts < 0) | (counts > runs)).any():
-            return f"it counts {counts.min()} to {counts.max()} unfinished runs of {runs}"
+            return f"it counts {counts.min()} to {counts.max()} unfinished runs out of {runs}"
         for name, keep in self.grid.spec.keep.items():
             if (values.get(f"{name}_error", np.zeros(1)) < 0).any():
                 return f"{name} has a negative standard error"

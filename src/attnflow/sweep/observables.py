@@ -1,4 +1,4 @@
-"""What can be kept of a run at each save time: the functions of `observe`, by name."""
+"""What a sweep can save of a run at each time: the functions of `observe`, by name."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def overlap_density(x: Float[Array, "n d"], bins: int = 50) -> Float[Array, " bi
 
 
 def mean_entropy(P: Float[Array, "*heads n n"]) -> Float[Array, ""]:
-    """The mean over tokens of the entropy of their attention."""
+    """The entropy of a token's attention, averaged over tokens."""
     return observe.entropy(P).mean()
 
 
 def leader_count(P: Float[Array, "*heads n n"], share: float | int = 0.5) -> Array:
-    """How many tokens lead."""
+    """The number of leaders."""
     return observe.leaders(P, share).sum(axis=-1)
 
 
@@ -43,7 +43,7 @@ def hull_vertices(x: Float[Array, "n d"], tol: float | int = 1e-9) -> Float[Arra
 
 
 OURS = {f.__name__: f for f in (overlap_density, mean_entropy, leader_count, hull_vertices)}
-"""One number or array from functions of `observe` that give something else."""
+"""A number or an array from functions of `observe` that return something else."""
 
 INSTEAD = {
     "overlap_histogram": "overlap_density",
@@ -55,11 +55,11 @@ INSTEAD = {
     "hull_history": "hull_vertices",
 }
 SUPPLIED = ("x", "t", "system", "beta", "P", "V")
-"""The arguments that a run supplies."""
+"""Arguments that come from the run."""
 
 
 def known() -> dict[str, Callable[..., Any]]:
-    """The functions that may be kept, by name."""
+    """The available observables by name."""
     found = {name: getattr(observe, name) for name in observe.__all__ if name not in INSTEAD}
     functions = {name: f for name, f in found.items() if inspect.isfunction(f)}
     wanted = {
@@ -69,7 +69,12 @@ def known() -> dict[str, Callable[..., Any]]:
 
 
 def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observable:
-    """The observable as a function of (t, x, system), its other parameters fixed.
+    """An observable as a function of (t, x, system), with its other parameters fixed.
+
+    Args:
+        name: its name in the spec, for error messages.
+        observable: the name of the function.
+        parameters: its other parameters.
 
     >>> import attnflow as af
     >>> energy = bind("E", "energy", {})
@@ -79,8 +84,8 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
     functions = known()
     if observable in INSTEAD:
         raise InputError(
-            f"keep.{name}.observable: {observable} gives no array of fixed shape; "
-            f"{INSTEAD[observable]} does."
+            f"keep.{name}.observable: {observable} does not return an array of fixed shape; use "
+            f"{INSTEAD[observable]}."
         )
     if observable not in functions:
         error = unknown("observable", observable, functions)
@@ -96,7 +101,7 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
     needed = {p for p in free if signature[p].default is inspect.Parameter.empty}
     missing = sorted(needed - set(parameters))
     if missing:
-        raise InputError(f"keep.{name}.{missing[0]}: missing, and {observable} needs it.")
+        raise InputError(f"keep.{name}.{missing[0]}: missing, but {observable} needs it.")
 
     def at(t: Any, x: Array, system: Any) -> Array:
         tokens = system.positions(x)

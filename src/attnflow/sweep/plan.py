@@ -1,4 +1,4 @@
-"""How large a sweep is, before any of it runs."""
+"""The size of a sweep, before any of it runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from attnflow.sweep.reduce import variables
 
 @dataclass(frozen=True)
 class Plan:
-    """The size of a sweep: cells, runs, tasks, compilations, and bytes before compression."""
+    """The size of a sweep.
+
+    Attributes:
+        cells: number of cells.
+        runs: number of runs: cells times realisations.
+        tasks: number of blocks, each of which is one task.
+        compilations: number of compilations, about a second each.
+        bytes: size of the results before compression.
+    """
 
     cells: int
     runs: int
@@ -28,7 +36,7 @@ class Plan:
 
 
 def plan(spec: SweepSpec | Mapping[str, Any] | Place) -> Plan:
-    """Check a sweep as `run` does, and count what it would do.
+    """Check a sweep as `run` does, and count its cells, runs, tasks and bytes.
 
     >>> spec = {"system": {"name": "SA"}, "start": {"n": 4, "d": 2}, "realisations": 512,
     ...         "times": {"stop": 1.0, "count": 2}, "keep": {"E": {"observable": "energy"}},

@@ -1,4 +1,4 @@
-"""From the values of all realisations of a cell to what is kept of them."""
+"""From the values of all realisations of a cell to the statistics that are saved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ COUNTS = "int32"
 
 @dataclass(frozen=True)
 class Variable:
-    """An array of the store: name, type, and dimensions after the axes of the sweep."""
+    """An array of the store.
+
+    Attributes:
+        name: its name.
+        dtype: its dtype.
+        dims: names of its dimensions after the axes of the sweep.
+        shape: sizes of these dimensions.
+        long_name: its description.
+    """
 
     name: str
     dtype: str
@@ -25,7 +33,7 @@ class Variable:
 
 
 def variables(spec: SweepSpec, inner: dict[str, tuple[int, ...]]) -> list[Variable]:
-    """The arrays of a sweep; `inner` are the shapes of the observables at one time."""
+    """The arrays of a sweep. `inner` holds the shapes of the observables at one time."""
     times = len(spec.times.build())
     found = [Variable(UNFINISHED, COUNTS, (), (), "realisations that did not reach the last time")]
     for name, keep in spec.keep.items():
@@ -47,9 +55,9 @@ def variables(spec: SweepSpec, inner: dict[str, tuple[int, ...]]) -> list[Variab
 
 
 def reduced(spec: SweepSpec, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What is kept of a block: means, standard errors and quantiles over the realisations.
+    """Means, standard errors and quantiles of a block over the realisations.
 
-    Realisations that had not reached a time do not count there.
+    A realisation counts up to the last time that it reached.
     """
     axis = values["ended"].ndim - 1
     kept = {UNFINISHED: (~values["ended"]).sum(axis=axis).astype(COUNTS)}

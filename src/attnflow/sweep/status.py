@@ -1,4 +1,4 @@
-"""How the sweep of a store stands, from the store alone."""
+"""The progress of a sweep, as its store shows it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,25 @@ from typing import Any
 from attnflow.sweep.store import Store
 
 RECENT = 50
-"""The rate is that of so many blocks, the last ones."""
+"""The rate is measured over this many of the last blocks."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a sweep is, whether a process is at it, and how fast it went."""
+    """The progress of a sweep.
+
+    Attributes:
+        store: the path of the store.
+        title: the title of the sweep.
+        cells: number of cells in all.
+        done: number of cells that are done.
+        realisations: number of realisations in each cell.
+        running: whether a process is computing the sweep now.
+        cells_per_second: the recent rate; None if it is not known.
+        seconds_left: estimated time to the end; None if it is not known or nothing is left.
+        seconds_since_last: age of the last block; None if there is none.
+        failures: the blocks that failed.
+    """
 
     store: str
     title: str
@@ -32,14 +45,14 @@ class Status:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether all cells are done."""
         return self.done == self.cells
 
 
 def status(store: str | os.PathLike[str]) -> Status:
-    """How the sweep of a store stands, be it running, stopped or dead.
+    """The progress of the sweep in a store, whether it is running, stopped or dead.
 
-    A sweep that keeps its store locked is running, whichever process it is.
+    A sweep is running if some process holds the lock of its store.
     """
     place = Store.open(Path(store))
     done = sum(block.size for block in place.done())
@@ -61,12 +74,12 @@ def status(store: str | os.PathLike[str]) -> Status:
 
 
 def _since(written: list[float]) -> float | None:
-    """Seconds since the last block; nothing is known where a clock was set back meanwhile."""
+    """Seconds since the last block; None if the clock was set back meanwhile."""
     return time.time() - written[-1] if written and time.time() >= written[-1] else None
 
 
 def _rate(written: list[float], cells_each: float) -> float | None:
-    """Cells per second; one gap longer than all others together is a pause, or a clock that jumped.
+    """Cells per second. A gap longer than all others together is a pause and does not count.
 
     >>> _rate([0.0, 1.0, 2.0, 1e9, 1e9 + 1], 2.0)
     2.0

@@ -1,8 +1,8 @@
 """The Zarr store of a sweep: labelled arrays, written block by block, each block once.
 
-A block is done when its record is there, which is written last and atomically. It has the size and
-the checksum of every chunk file, so that a file that was cut short or changed later is found.
-Whoever writes holds a lock, which the system takes back when the process dies.
+A block is done when its record exists. The record is written last and atomically. It holds the size
+and the checksum of every chunk file, so truncated or changed files are detected. The writer holds
+a lock, which the operating system releases when the process dies.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ from attnflow.sweep.reduce import UNFINISHED, Variable, variables
 
 FORMAT = "attnflow-sweep-2"
 EARLIER = ("attnflow-sweep-1",)
-"""Stores whose random numbers were drawn by another rule: they are read, but not gone on with."""
+"""Stores whose random numbers were drawn by another rule: they can be read but not resumed."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A block that could not be computed: the values of its first cell, its cells, and why."""
+    """A block that could not be computed.
+
+    Attributes:
+        block: its number.
+        cell: the values of the axes at its first cell.
+        cells: number of cells in the block.
+        error: the error message.
+    """
 
     block: int
     cell: dict[str, Any]
@@ -45,7 +52,13 @@ class Failure:
 
 
 class Store:
-    """A store on disk, of one spec."""
+    """The store of a spec on disk.
+
+    Args:
+        path: where the store is, or will be.
+        spec: the spec of the sweep.
+        kind: the format of the store.
+    """
 
     def __init__(self, path: Path, spec: SweepSpec, kind: str = FORMAT):
         self.path, self.spec, self.grid = path, spec, Grid.of(spec)
@@ -53,7 +66,7 @@ class Store:
 
     @classmethod
     def open(cls, path: Path) -> Store:
-        """A store that exists."""
+        """Open an existing store."""
         if not (path / "zarr.json").is_file():
             raise InputError(f"{path} is not the store of a sweep.")
         described = read_json(path / "zarr.json")
@@ -70,15 +83,15 @@ class Store:
         return cls(path, spec, kind)
 
     def require_same_draws(self) -> None:
-        """Refuse a store that was begun by a version which drew other random numbers."""
+        """Raise if the store was started by a version that drew other random numbers."""
         if self.kind != FORMAT:
             raise InputError(
-                f"{self.path} was begun by an earlier version of attnflow, which drew other random "
-                "numbers for a cell: it can be read, but to go on choose another path."
+                f"{self.path} was started by an earlier version of attnflow, which drew other "
+                "random numbers: it can be read but not resumed. Choose another path."
             )
 
     def create(self, kept: list[Variable], attributes: dict[str, Any]) -> None:
-        """An empty store; it appears when it is complete, unless there is one by then."""
+        """Create an empty store. It appears once it is complete, unless one exists by then."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(self.path) as place:
             if not self.path.exists():
@@ -117,7 +130,7 @@ class Store:
 
     @cached_property
     def _arrays(self) -> dict[str, Any]:
-        """What is kept, one chunk for each block."""
+        """The saved arrays, with one chunk for each block."""
         import zarr
 
         with readable(self.path), zarr.config.set({"array.write_empty_chunks": True}):
@@ -128,11 +141,11 @@ class Store:
         k = len(self.grid.axes)
         cut = (name for name, array in kept.items() if array.chunks[:k] != self.grid.block)
         for name in (*missing, *cut):
-            raise InputError(f"{self.path} is damaged: it has no {name} as its spec asks for.")
+            raise InputError(f"{self.path} is damaged: it has no {name} that fits its spec.")
         return kept
 
     def arrays(self) -> tuple[dict[str, tuple[int, ...]], dict[str, np.dtype]]:
-        """The shapes and the types of what is kept, by name."""
+        """The shapes and the dtypes of the saved arrays, by name."""
         names = [
             variable.name for variable in variables(self.spec, dict.fromkeys(self.spec.keep, ()))
         ]
@@ -152,15 +165,15 @@ class Store:
             why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror
             raise InputError(
                 f"{self.path}: a block could not be written: {why}. What was written before is "
-                "safe, and the same command goes on from there."
+                "safe, and the same command resumes from there."
             ) from None
 
     def note_failure(self, block: Block, failure: Failure) -> None:
-        """Remember why a block could not be computed, for whoever asks how the sweep stands."""
+        """Record why a block could not be computed; `status` shows it."""
         atomic_write_text(self._failure(block), json.dumps(asdict(failure)))
 
     def done(self) -> Iterator[Block]:
-        """The blocks that are complete; those with a chunk that was cut short are not."""
+        """The blocks that are complete. A block with a truncated chunk is not."""
         numbers = sorted(int(file.stem) for file in self._records())
         blocks = (self.grid[number] for number in numbers if number < len(self.grid))
         return (block for block in blocks if self.is_done(block))
@@ -170,11 +183,11 @@ class Store:
         return self._agrees(block, lambda path, mark: path.stat().st_size == mark[0])
 
     def is_sound(self, block: Block) -> bool:
-        """Whether the chunks of a block have the very bytes that were written: all are read."""
+        """Whether the chunks of a block still hold the bytes written; reads all of them."""
         return self._agrees(block, lambda path, mark: crc32(path.read_bytes()) == mark[1])
 
     def _agrees(self, block: Block, agree: Callable[[Path, list[int]], bool]) -> bool:
-        """Whether every chunk of a block agrees with what its record says of it."""
+        """Whether every chunk of a block agrees with its record."""
         kept = self._arrays.keys()
         try:
             marks = read_json(self._record(block))
@@ -185,13 +198,13 @@ class Store:
             return False
 
     def failures(self) -> list[dict[str, Any]]:
-        """What is known of blocks that could not be computed."""
+        """The blocks that could not be computed."""
         found = []
         for file in sorted((self.path / RECORDS).glob("[0-9]*.failed")):
             try:
                 found.append(asdict(read_record(file, Failure, "record of a failed block")))
             except InputError:
-                if file.exists():  # else it was computed after all, a moment ago
+                if file.exists():  # else the block has just been computed after all
                     raise
         return found
 
@@ -205,7 +218,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only one who writes; what writers that died have left is cleared away."""
+        """Be the only writer, after removing what crashed writers left behind."""
         with file_lock(self._lock, f"{self.path}: another process is computing this sweep"):
             clear_unfinished(self.path / RECORDS)
             for name in self._arrays:
@@ -215,7 +228,7 @@ class Store:
 
     @property
     def being_written(self) -> bool:
-        """Whether a process is computing this sweep; looking needs no right to write."""
+        """Whether a process is computing this sweep; needs no write permission."""
         return is_locked(self._lock)
 
     @property
@@ -223,7 +236,7 @@ class Store:
         return self.path / RECORDS / "lock"
 
     def differences(self, spec: SweepSpec) -> list[str]:
-        """How a spec differs from that of this store, field by field."""
+        """How a spec differs from the store's own, field by field."""
         ours, theirs = (flat(json.loads(canonical(s))) for s in (self.spec, spec))
         names = [name for name in {**ours, **theirs} if name != "title"]
         return [

@@ -1,4 +1,4 @@
-"""The compiled call of a sweep: a fixed number of runs, side by side."""
+"""The compiled call of a sweep: a fixed number of runs in parallel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Tile(NamedTuple):
 
 
 class Computer:
-    """Computes blocks of a sweep. What it compiled for a block serves every block like it."""
+    """Computes blocks of a sweep. What it compiles for one block serves all blocks of that kind."""
 
     def __init__(self, spec: SweepSpec):
         self.spec, self.grid = spec, Grid.of(spec)
@@ -46,7 +46,7 @@ class Computer:
         self._locks: defaultdict[Cell, threading.Lock] = defaultdict(threading.Lock)
 
     def values(self, block: Block) -> dict[str, np.ndarray]:
-        """Of every observable its values (*block, realisations, T, …), and which runs ended."""
+        """Each observable, shape (*block, realisations, T, …), and which runs ended."""
         cells = block.cells()
         count = self.spec.realisations
         marks = self.marks.of(cells)
@@ -65,7 +65,7 @@ class Computer:
         return shaped | {"ended": ended.reshape(shape)}
 
     def shapes(self, cell: Cell) -> dict[str, tuple[int, ...]]:
-        """The shape of every observable at one time in cells like this one."""
+        """The shape of each observable at one time in cells like this one."""
         run = self.spec.cell(self.grid.values(cell))
 
         def kept(key: Array) -> dict[str, Array]:
@@ -80,7 +80,7 @@ class Computer:
         return [axis.values[i] for axis, i in pairs if axis.traced]
 
     def _tile(self, kind: Cell) -> Tile:
-        """The compiled runs of a kind of cells; threads that want the same one wait for it."""
+        """The compiled call for a kind of cell. Threads that need the same one wait for it."""
         with self._locks[kind]:
             if kind not in self._tiles:
                 self._tiles[kind] = self._compile(kind)
@@ -102,7 +102,7 @@ class Computer:
         return Tile(jax.jit(jax.vmap(one)).lower(rows, keys).compile(), size)
 
     def _run(self, run: RunSpec, key: Array) -> tuple[dict[str, Array], Array]:
-        """What is kept of a run, NaN after it failed, and whether it reached the last time."""
+        """What is saved of a run, NaN after it failed, and whether it reached the last time."""
         system, x0 = self._draw(run, key)
         x0 = system.space.admit(x0)
         times = run.times.build()

@@ -1,4 +1,4 @@
-"""One module for each architecture: how its tensors and config become a system of this library."""
+"""One module for each architecture: it turns tensors and config into one of our systems."""
 
 from attnflow.models.architectures.albert import ALBERT
 from attnflow.models.architectures.bert import BERT
@@ -18,6 +18,6 @@ ARCHITECTURES: dict[str, Architecture] = {
     "mistral": MISTRAL,
     "roberta": ROBERTA,
 }
-"""The architectures by the `model_type` of their configs."""
+"""The architectures by the `model_type` in their configs."""
 
 __all__ = ["ARCHITECTURES", "Architecture", "Parts"]

@@ -24,8 +24,8 @@ NAMES = Names(
 
 
 def build(config: Config, tensors: Tensors) -> Parts:
-    """The parts of an ALBERT, whose weights are kept once for each group of layers."""
-    config.require("inner_group_num", 1, 1, "a group of layers must have one kind of layer")
+    """The parts of an ALBERT. Its weights are stored once for each group of layers."""
+    config.require("inner_group_num", 1, 1, "only groups with one kind of layer are supported")
     sizes = sizes_of(config)
     d, e = sizes.d, config.count("embedding_size")
     layers = config.count("num_hidden_layers")

@@ -22,7 +22,13 @@ NAMES = Names(
 
 
 def build(config: Config, tensors: Tensors, **start: Any) -> Parts:
-    """The parts of a BERT; `start` is what differs in its `Embedding`."""
+    """The parts of a BERT.
+
+    Args:
+        config: the config of the model.
+        tensors: its weights.
+        **start: more arguments of its `Embedding`.
+    """
     sizes = sizes_of(config)
     layers = config.count("num_hidden_layers")
     reader = LayerReader(tensors, "encoder.layer.{}.", layers)

@@ -9,7 +9,7 @@ from attnflow.models.tensors import Tensors
 from attnflow.weights import PerLayer
 
 EPS = 1e-12
-"""The constant of its normalisations, which its config does not hold."""
+"""The eps of its norms, which is not in its config."""
 
 NAMES = Names(
     query="attention.q_lin",

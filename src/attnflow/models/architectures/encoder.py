@@ -1,4 +1,4 @@
-"""What BERT and its kin share: post-norm blocks, whose tensors only have different names."""
+"""What BERT and its kin share: post-norm blocks that differ only in the names of their tensors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from attnflow.weights import LayerNorm
 
 
 class Names(NamedTuple):
-    """The linear maps and normalisations of a layer, as an architecture calls them."""
+    """What an architecture calls the linear maps and norms of a layer.
+
+    Attributes:
+        query: queries of all heads.
+        key: keys of all heads.
+        value: values of all heads.
+        out: the output matrix of attention.
+        up: the first matrix of the feed-forward layer.
+        down: its second matrix.
+        norms: the norms after attention and after the feed-forward layer.
+    """
 
     query: str
     key: str
@@ -29,7 +39,15 @@ class Names(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The numbers of a config that shape a layer: width d, heads H, hidden units m; σ and eps."""
+    """The numbers of a config that shape a layer.
+
+    Attributes:
+        d: dimension of the tokens.
+        H: number of heads.
+        m: number of hidden units of the feed-forward layer.
+        sigma: its nonlinearity, a name in `weights.ACTIVATIONS`.
+        eps: the constant under the root of the norms.
+    """
 
     d: int
     H: int
@@ -41,7 +59,15 @@ class Sizes(NamedTuple):
 def post_norm(
     reader: LayerReader, names: Names, sizes: Sizes, schedule: Callable[[np.ndarray], Any]
 ) -> PostNormTransformer:
-    """The blocks of an encoder."""
+    """The blocks of an encoder.
+
+    Args:
+        reader: reads a tensor of all layers.
+        names: what the architecture calls its tensors.
+        sizes: the sizes of a layer.
+        schedule: turns weights with a first axis of layers into a function of time, or into the
+            one weight that all layers share.
+    """
     d, H, m, sigma, eps = sizes
     weights = reader.norms(names.norms, d)
     for letter, name in zip("QKV", (names.query, names.key, names.value), strict=True):
@@ -56,11 +82,11 @@ def post_norm(
 
 
 def sizes_of(config: Config) -> Sizes:
-    """The sizes of a BERT or its kin; refuses the variants that the blocks here do not have."""
+    """The sizes of a BERT or its kin; raises for variants that are not supported."""
     config.require(
-        "position_embedding_type", "absolute", "absolute", "places must be added to tokens"
+        "position_embedding_type", "absolute", "absolute", "only absolute positions are supported"
     )
-    config.require("is_decoder", False, False, "only encoders of this type are read")
+    config.require("is_decoder", False, False, "only encoders of this type are supported")
     d = config.count("hidden_size")
     H, m = config.heads(d, "num_attention_heads"), config.count("intermediate_size")
     eps = config.number("layer_norm_eps", default=1e-12)
@@ -70,7 +96,16 @@ def sizes_of(config: Config) -> Sizes:
 def embedding(
     config: Config, tensors: Tensors, e: int, *, types: bool = True, eps: float, **more: Any
 ) -> Embedding:
-    """The start of an encoder: words, places and segments, normalised."""
+    """The embedding of an encoder: words, positions and segments, normalised.
+
+    Args:
+        config: the config of the model.
+        tensors: its weights.
+        e: number of entries in each row of the tables.
+        types: whether the model has a table of segments.
+        eps: the constant under the root of the norm.
+        **more: more arguments of `Embedding`.
+    """
 
     def table(name: str, field: str) -> np.ndarray:
         return tensors.read(f"embeddings.{name}_embeddings.weight", config.count(field), e)

@@ -1,4 +1,4 @@
-"""GPT-2: causal pre-norm blocks, whose matrices are stored transposed."""
+"""GPT-2: causal pre-norm blocks. Its matrices are stored transposed."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from attnflow.weights import LayerNorm, PerLayer
 
 def build(config: Config, tensors: Tensors) -> Parts:
     """The parts of a GPT-2."""
-    config.require("scale_attn_by_inverse_layer_idx", False, False, "scores must have one scale")
-    config.require("add_cross_attention", False, False, "its tokens must be of one text")
+    config.require(
+        "scale_attn_by_inverse_layer_idx", False, False, "all layers must scale scores alike"
+    )
+    config.require("add_cross_attention", False, False, "cross-attention is not supported")
     d = config.count("n_embd", "hidden_size")
     H = config.heads(d, "n_head", "num_attention_heads")
     m = config.count("n_inner", default=4 * d)
@@ -47,7 +49,7 @@ def build(config: Config, tensors: Tensors) -> Parts:
 
 
 def _weights(reader: LayerReader, d: int, H: int, m: int) -> dict[str, np.ndarray]:
-    """The weights of all layers; queries, keys and values are side by side in one matrix."""
+    """The weights of all layers. Queries, keys and values are stored in one matrix."""
     weights = reader.norms(("ln_1", "ln_2"), d)
     merged = np.split(reader.read("attn.c_attn.weight", d, 3 * d).swapaxes(1, 2), 3, axis=1)
     biases = np.split(reader.read("attn.c_attn.bias", 3 * d), 3, axis=1)

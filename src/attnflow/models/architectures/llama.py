@@ -1,4 +1,4 @@
-"""Llama: causal pre-norm blocks with RMS norms, rotary places, grouped heads and gates."""
+"""Llama: causal pre-norm blocks with RMS norms, rotary positions, grouped heads and gates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ from attnflow.weights import Grouped, PerLayer, RMSNorm
 
 
 def build(config: Config, tensors: Tensors, mask: Any = "causal") -> Parts:
-    """The parts of a Llama."""
+    """The parts of a Llama.
+
+    Args:
+        config: the config of the model.
+        tensors: its weights.
+        mask: which tokens a token may see. Causal by default.
+    """
     d = config.count("hidden_size")
     H = config.count("num_attention_heads")
     k = config.count("head_dim") if config.value("head_dim", default=None) else _share(config, d, H)
@@ -52,7 +58,7 @@ def build(config: Config, tensors: Tensors, mask: Any = "causal") -> Parts:
 
 
 def _share(config: Config, d: int, H: int) -> int:
-    """The rows of a head where heads share d among them."""
+    """The number of rows of a head if the heads share d equally."""
     return d // config.heads(d, "num_attention_heads")
 
 
@@ -62,10 +68,12 @@ def _gains(reader: LayerReader, d: int) -> np.ndarray:
 
 
 def _attention(config: Config, reader: LayerReader, d: int, H: int, k: int) -> dict[str, Any]:
-    """Queries of H heads, and keys and values of fewer, each for a group of queries."""
+    """Queries of H heads. Keys and values have fewer heads, each for a group of queries."""
     few = config.count("num_key_value_heads", default=H)
     if H % few:
-        raise ModelError(f"{config.path}: {H} heads cannot be {few} groups (num_key_value_heads).")
+        raise ModelError(
+            f"{config.path}: num_key_value_heads is {few}, which does not divide {H} heads."
+        )
     names = {"Q": ("q_proj", H), "K": ("k_proj", few), "V": ("v_proj", few)}
     biased = config.flag("attention_bias", False)
     weights: dict[str, Any] = {}
@@ -83,8 +91,8 @@ def _attention(config: Config, reader: LayerReader, d: int, H: int, k: int) -> d
 
 
 def _feed_forward(config: Config, reader: LayerReader, d: int) -> dict[str, Any]:
-    """The gated layer."""
-    config.require("mlp_bias", False, False, "the gate must have no bias")
+    """The gated feed-forward layer."""
+    config.require("mlp_bias", False, False, "a biased feed-forward layer is not supported")
     m = config.count("intermediate_size")
     weights = {
         "a": reader.read("mlp.up_proj.weight", m, d),

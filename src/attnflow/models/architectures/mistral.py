@@ -1,4 +1,4 @@
-"""Mistral: Llama's layers, whose tokens may see only the last ones before them."""
+"""Mistral: Llama's layers with a sliding window: a token sees only the last few before it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from attnflow.models.config import Config
 from attnflow.models.tensors import Tensors
 
 WINDOW = 4096
-"""The window of a config that does not say; null in a config means none."""
+"""The window if the config has none; null in a config means no window."""
 
 
 def build(config: Config, tensors: Tensors) -> Parts:

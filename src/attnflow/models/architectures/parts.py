@@ -1,4 +1,4 @@
-"""What every architecture gives, and how its tensors become weights of heads and layers."""
+"""What every architecture provides, and how tensors become weights of heads and layers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,14 @@ from attnflow.weights.norms import Norm
 
 
 class Parts(NamedTuple):
-    """A model without its text: start, layers, and the normalisation after the last one.
+    """A model without its tokenizer.
 
-    `layers` is how many the model was trained with; `shared` says that all have the same weights.
+    Attributes:
+        embedding: where tokens start.
+        system: the layers.
+        layers: number of layers that the model was trained with.
+        final_norm: applied once after the last layer; None for none.
+        shared: whether all layers have the same weights.
     """
 
     embedding: Embedding
@@ -29,14 +34,25 @@ class Parts(NamedTuple):
 
 
 class Architecture(NamedTuple):
-    """How models of one type are read: what their tensors' names begin with, and all the rest."""
+    """How models of one type are read.
+
+    Attributes:
+        prefix: what the names of tensors may start with, such as `"bert."`.
+        build: turns config and tensors into `Parts`.
+    """
 
     prefix: str
     build: Callable[[Config, Tensors], Parts]
 
 
 class LayerReader:
-    """Tensors of the same name in all layers, on a leading axis of layers."""
+    """Reads a tensor of all layers, with the layers on the first axis.
+
+    Args:
+        tensors: the weights of a model.
+        pattern: the start of a layer's names, with `{}` for its number.
+        layers: number of layers.
+    """
 
     def __init__(self, tensors: Tensors, pattern: str, layers: int):
         self.tensors = tensors
@@ -53,7 +69,7 @@ class LayerReader:
         return self.read(f"{name}.weight", rows, columns), self.read(f"{name}.bias", rows)
 
     def norms(self, names: tuple[str, str], d: int) -> dict[str, np.ndarray]:
-        """Gain and shift of the two normalisations of every layer, (layers, 2, d)."""
+        """Gain and shift of the two norms of every layer, shape (layers, 2, d)."""
         gains, shifts = (
             np.stack([self.read(f"{name}.{what}", d) for name in names], axis=1)
             for what in ("weight", "bias")
@@ -62,7 +78,7 @@ class LayerReader:
 
 
 def by_rows(W: np.ndarray, H: int) -> np.ndarray:
-    """Heads that are side by side in the rows: (L, H k, …) to (L, H, k, …).
+    """Split rows into heads: (L, H k, …) to (L, H, k, …).
 
     >>> by_rows(np.zeros((1, 6, 5)), 2).shape
     (1, 2, 3, 5)
@@ -71,7 +87,7 @@ def by_rows(W: np.ndarray, H: int) -> np.ndarray:
 
 
 def by_columns(W: np.ndarray, H: int) -> np.ndarray:
-    """Heads that are side by side in the columns: (L, d, H k) to (L, H, d, k).
+    """Split columns into heads: (L, d, H k) to (L, H, d, k).
 
     >>> by_columns(np.zeros((1, 5, 6)), 2).shape
     (1, 2, 5, 3)
@@ -80,7 +96,7 @@ def by_columns(W: np.ndarray, H: int) -> np.ndarray:
 
 
 def made(kind: type[Blocks], beta: float, **given: Any) -> Blocks:
-    """`kind(beta, …)`, whose inherited __init__ a type checker does not see."""
+    """`kind(beta, …)`; type checkers do not see its inherited __init__."""
     constructor: Any = kind
     return constructor(beta, **given)
 
@@ -88,5 +104,5 @@ def made(kind: type[Blocks], beta: float, **given: Any) -> Blocks:
 def scheduled(
     weights: dict[str, np.ndarray], schedule: Callable[[np.ndarray], Any]
 ) -> dict[str, Any]:
-    """Weights with a leading axis of layers as functions of time, or as what they all share."""
+    """Apply a schedule to each weight, whose first axis is that of layers."""
     return {name: schedule(W) for name, W in weights.items()}

@@ -1,4 +1,4 @@
-"""RoBERTa: BERT's layers, with places that are counted from the padding's number on."""
+"""RoBERTa: BERT's layers, with positions that count from the id of the padding token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frequencies of rotary places as configs describe them."""
+"""The frequencies of rotary positions, as configs describe them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KINDS = ("default", "linear", "llama3")
 
 
 def frequencies(config: Config, k: int) -> Float[Array, " p"]:
-    """The k/2 frequencies of heads of k rows: plain, slowed down, or Llama 3's mixture of both."""
+    """The k/2 frequencies for heads of k rows: plain, slowed down, or Llama 3's mix of both."""
     rope = _described(config)
     theta = rope.number("rope_theta", default=config.value("rope_theta", default=THETA))
     omega = rotary_frequencies(k, theta)
-    config.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be turned")
-    rope.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be turned")
+    config.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be rotated")
+    rope.require("partial_rotary_factor", 1.0, 1.0, "all rows of a head must be rotated")
     kind = rope.word("rope_type", default=rope.value("type", default="default"))
     if kind == "default":
         return omega
@@ -32,26 +32,26 @@ def frequencies(config: Config, k: int) -> Float[Array, " p"]:
 
 
 def _described(config: Config) -> Config:
-    """The table of rotary places: a `rope_scaling` that says something is before `rope_parameters`.
+    """The table of rotary positions: `rope_scaling` unless it is empty, else `rope_parameters`.
 
-    So it is in `transformers`, which takes nothing from the other table then.
+    This is the rule of `transformers`, which never mixes the two tables.
     """
     older, newer = config.table("rope_scaling"), config.table("rope_parameters")
     rope = older if older.fields else newer
     for name, value in rope.fields.items():
         if isinstance(value, dict):
             raise ModelError(
-                f"{config.path}: rope_parameters has a table for {name}, but all layers must have "
+                f"{config.path}: rope_parameters has a table for {name}, but all layers must share "
                 "the same frequencies."
             )
     return rope
 
 
 def _slowed(rope: Config, config: Config, omega: Float[Array, " p"]) -> Float[Array, " p"]:
-    """Slow frequencies slower by `factor`, fast ones as they are, a linear mixture between.
+    """Slow frequencies divided by `factor`, fast ones unchanged, a linear mix in between.
 
-    Where a wave goes round `turns` times in the length of the texts trained on first, it is slow
-    below `low_freq_factor` turns and fast above `high_freq_factor`.
+    A wave that turns `turns` times over the length of the first training texts is slow below
+    `low_freq_factor` turns and fast above `high_freq_factor`.
     """
     factor = rope.number("factor")
     low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
@@ -63,9 +63,9 @@ def _slowed(rope: Config, config: Config, omega: Float[Array, " p"]) -> Float[Ar
 
 
 def _first_length(rope: Config, config: Config) -> int:
-    """The length of the texts trained on first: in `transformers` the config is before the table.
+    """The length of the first training texts, from the config, else from the table of rope.
 
-    Where neither says it, it is the length of all texts.
+    `transformers` looks in this order too. If neither says, it is the largest length.
     """
     name = "original_max_position_embeddings"
     places = (place for place in (config, rope) if place.value(name, default=None) is not None)

@@ -1,4 +1,4 @@
-"""The plots of the papers for the screen, on plotly: they move, zoom, and answer to the pointer."""
+"""Interactive versions of the papers' plots, made with plotly."""
 
 from attnflow.extras import import_optional
 

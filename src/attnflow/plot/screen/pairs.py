@@ -1,4 +1,4 @@
-"""What pairs of tokens have in common: attention matrices, overlaps, leaders."""
+"""Plots over pairs of tokens: attention matrices, overlaps, leaders."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ def matrix(
     top: float | int = 1.0,
     theme: Theme = "light",
 ) -> go.Figure:
-    """A matrix of weights: row i is what token i attends to, pale is 0 and dark is `top`.
+    """A matrix of weights: row i is what token i attends to.
 
-    `tokens` are the numbers of the tokens that are shown, in their order.
+    Args:
+        P: the matrix, shape (n, n).
+        tokens: the numbers of the tokens, in the order of rows and columns. By default 0, 1, ….
+        top: the weight that is darkest.
+        theme: `"light"` or `"dark"`.
 
     >>> figure = matrix(np.eye(2), tokens=np.array([7, 3]))
     >>> figure.data[0].z.tolist(), figure.data[0].x
@@ -44,7 +48,12 @@ def matrix(
 def overlaps(
     density: Real[np.ndarray, " bins"], edges: Real[np.ndarray, " edges"], *, theme: Theme = "light"
 ) -> go.Figure:
-    """The density of inner products of all pairs on their bins, as [P] Fig. 1.
+    """The density of the inner products of all pairs, [P] Fig. 1.
+
+    Args:
+        density: the density on each bin, shape (bins,).
+        edges: the edges of the bins, shape (bins + 1,).
+        theme: `"light"` or `"dark"`.
 
     >>> overlaps(np.array([0.5, 0.5]), np.array([-1.0, 0.0, 1.0])).data[0].x.tolist()
     [-0.5, 0.5]
@@ -66,9 +75,15 @@ def leaders(
     *,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Queries (purple) and keys (green), and a line from query i to key j as dark as P_ij.
+    """Queries (purple), keys (green), and lines from query i to key j, wider for larger P_ij.
 
-    Lines are of four kinds, by the share of attention, as each kind is one trace.
+    There are four widths, because each width is one trace.
+
+    Args:
+        queries: Q x_i, shape (n, 2).
+        keys: K x_j, shape (n, 2).
+        P: the attention matrix, shape (n, n).
+        theme: `"light"` or `"dark"`.
     """
     figure = go.Figure()
     shares = (LEAST, 0.05, 0.2, 0.5, np.inf)

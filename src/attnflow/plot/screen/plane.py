@@ -1,4 +1,4 @@
-"""Phase diagrams, and eigenvalues in the complex plane."""
+"""Phase diagrams and eigenvalues in the complex plane."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ def phase(
     curve: Curve | None = None,
     theme: Theme = "light",
 ) -> go.Figure:
-    """A variable of a sweep over (time, `across`), with the curve (6.12) if it is given.
+    """A variable of a sweep over time and one axis.
 
-    Other axes of the sweep must have been chosen: `data.sel(d=32)`.
+    Args:
+        data: the sweep, with its other axes selected: `data.sel(d=32)`.
+        variable: the name of a number that was saved.
+        across: the axis to draw along.
+        curve: also draw the curve [P](6.12).
+        theme: `"light"` or `"dark"`.
     """
     t, y, values = phase_values(data, variable, across)
     low, high = limits(values)

@@ -1,4 +1,4 @@
-"""How plots look on the screen: the colours of the printed ones, on a light or a dark page."""
+"""How plots look on the screen: the colours of the printed ones, on a light or dark page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def themed(figure: go.Figure, theme: Theme = "light") -> go.Figure:
 
 @cache
 def template(theme: Theme) -> go.layout.Template:
-    """What all figures of a theme have in common; what a figure says itself goes before it."""
+    """What all figures of a theme share. Settings of a figure override it."""
     axis = {
         "gridcolor": GRID[theme],
         "linecolor": FAINT,

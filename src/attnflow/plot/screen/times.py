@@ -1,4 +1,4 @@
-"""What happens along time or layers: numbers, counts of clusters, and who joins whom."""
+"""What happens over time or layers: numbers, cluster counts, and which tokens join."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ def lines(
     across: str = "time",
     theme: Theme = "light",
 ) -> go.Figure:
-    """Numbers along time, each with its name; whole numbers, such as counts, as a staircase.
+    """Numbers over time. Whole numbers such as counts are drawn as a staircase.
+
+    Args:
+        ts: times, shape (T,).
+        numbers: the numbers at these times, shape (T,), by name.
+        across: the label of the horizontal axis.
+        theme: `"light"` or `"dark"`.
 
     >>> figure = lines(np.array([0.0, 1.0]), {"clusters": np.array([3, 1])})
     >>> figure.data[0].line.shape
@@ -40,7 +46,13 @@ def lines(
 def merge_tree(
     labels: Int[np.ndarray, "T n"], names: Sequence[str], *, theme: Theme = "light"
 ) -> go.Figure:
-    """The clusters of n named tokens at T states, as `plot.merge_tree` draws them."""
+    """The clusters of n tokens at T states as a tree, like `plot.merging.merge_tree`.
+
+    Args:
+        labels: the cluster of token i at state k is `labels[k, i]`, shape (T, n).
+        names: the names of the tokens.
+        theme: `"light"` or `"dark"`.
+    """
     figure = go.Figure()
     for branch, name in zip(branches(labels), names, strict=True):
         figure.add_scatter(

@@ -1,4 +1,4 @@
-"""Tokens that move: on the circle, the sphere, in R² and R³, or seen through PCA."""
+"""Moving tokens: on the circle, on the sphere, in R² and R³, or through PCA."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ SPACE = {"visible": False}
 def tokens(
     ts: Float[np.ndarray, " T"], xs: Float[np.ndarray, "T n d"], *, round_: bool, **shown: Any
 ) -> go.Figure:
-    """Tokens at the times ts, with their paths, a slider, and buttons to play and to pause.
+    """Tokens over time with their paths, a slider, and buttons to play and pause.
 
-    What else may be `shown` is as for `start_of_tokens`.
+    Args:
+        ts: times, shape (T,).
+        xs: tokens, shape (T, n, d).
+        round_: whether tokens live on a unit sphere.
+        **shown: more arguments of `start_of_tokens`.
 
     >>> ts, xs = np.array([0.0, 1.0]), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
     >>> figure = tokens(ts, xs, round_=True)
@@ -50,11 +54,18 @@ def start_of_tokens(
     hull: Hull | None = None,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Tokens at the first of some states, with their paths; the last trace are the tokens.
+    """Tokens at the first state, with their paths. The tokens are the last trace.
 
-    `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are, above
-    through the two leading principal components of all states. `labels` give colours, `words` are
-    shown where one points, and `hull` is drawn behind tokens in R² and R³.
+    Up to d = 3 tokens are shown as they are. Above that, the picture shows the two leading
+    principal components of all states.
+
+    Args:
+        xs: tokens, shape (T, n, d).
+        round_: whether tokens live on a unit sphere.
+        labels: the label of each token, which sets its colour, shape (n,).
+        words: a text for each token, shown when the pointer is on it.
+        hull: a hull to draw behind tokens in R² and R³.
+        theme: `"light"` or `"dark"`.
     """
     stage = Stage(xs, round_)
     seen, solid = as_seen(stage), stage.d == 3
@@ -76,7 +87,7 @@ def start_of_tokens(
 
 
 def as_seen(stage: Stage) -> Float[np.ndarray, "T n k"]:
-    """The tokens of a stage at all states: in space where it has three dimensions, else flat."""
+    """The tokens of a stage at all states: in R³ if d = 3, else in the plane."""
     return stage.xs if stage.d == 3 else np.array([stage.view(x)[0] for x in stage.xs])
 
 
@@ -93,12 +104,12 @@ def _broken(lines: np.ndarray) -> np.ndarray:
 
 def _paths(Points: Any, seen: np.ndarray) -> Any:
     line = {"color": PALETTE[0], "width": 1}
-    path = _broken(np.swapaxes(seen, 0, 1)).astype(np.float32)  # half of what the page is sent
+    path = _broken(np.swapaxes(seen, 0, 1)).astype(np.float32)  # halves what is sent to the page
     return Points(**_places(path), mode="lines", line=line, opacity=0.25, hoverinfo="skip")
 
 
 def _outline(stage: Stage) -> list[Any]:
-    """The circle or the sphere on which tokens live."""
+    """The circle or the sphere that tokens live on."""
     line = {"color": FAINT, "width": 1}
     if stage.ring:
         s = np.linspace(0, 2 * np.pi, 181)
@@ -110,7 +121,7 @@ def _outline(stage: Stage) -> list[Any]:
 
 
 def _hull(hull: Hull) -> list[Any]:
-    """Sides where there are some, and faces where the hull is not flat."""
+    """The sides of a hull, and its faces unless it is flat."""
     points, line = hull.points, {"color": PALETTE[1], "width": 2}
     if hull.dimension == 0:
         return []
@@ -132,7 +143,13 @@ def add_level(
     functional: Float[np.ndarray, " d"],
     level: float,
 ) -> None:
-    """Add the part of `functional · x = level` that is in the box of tokens of R² or R³.
+    """Add the part of `functional · x = level` that lies in the bounding box of the tokens.
+
+    Args:
+        figure: the figure.
+        xs: tokens in R² or R³, shape (n, d).
+        functional: the functional, shape (d,).
+        level: its value on the line or plane.
 
     >>> figure = go.Figure()
     >>> add_level(figure, np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.0, 1.0]), 0.5)
@@ -157,14 +174,14 @@ def add_level(
 
 
 def _flattest(normal: Float[np.ndarray, " 3"]) -> str:
-    """The axis along which a plane is seen most from above."""
+    """The coordinate axis closest to the normal of a plane."""
     return "xyz"[int(np.argmax(np.abs(normal)))]
 
 
 def _window(figure: go.Figure, stage: Stage) -> None:
-    """Equal scales, and the same window at all times."""
+    """Set equal scales, and the same window at all times."""
     if stage.d == 3:
-        # The reach of a stage is that of its view; in space tokens may be further along an axis.
+        # A stage's reach is that of its plane view; in R³ tokens may be further out on an axis.
         middle = stage.centre
         reach = max(stage.reach, 1.08 * float(np.abs(stage.xs - middle).max()))
         sides = {
