@@ -27,6 +27,21 @@ from attnflow.randomness import RandomKey, as_key
 from attnflow.retired import renamed_arguments
 from attnflow.spaces import unit_rows
 
+__all__ = [
+    "STARTS",
+    "angles",
+    "circle",
+    "clustered",
+    "concatenated",
+    "cube",
+    "gaussian",
+    "hemisphere",
+    "normalise",
+    "orthogonal",
+    "sinusoidal",
+    "sphere",
+]
+
 Batch = tuple[int, ...] | int
 
 

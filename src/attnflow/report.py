@@ -18,6 +18,8 @@ from attnflow.systems import System
 from attnflow.systems.angles import Oscillators
 from attnflow.systems.attention import AttentionSystem
 
+__all__ = ["Report", "summarise"]
+
 TOLERANCE = 1e-2
 """Tokens are one cluster when linked within this part of their root-mean-square distance from 0."""
 

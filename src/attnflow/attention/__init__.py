@@ -9,6 +9,7 @@ from attnflow.attention.masks import Causal, ExplicitMask, Mask, Window, as_mask
 from attnflow.attention.sinkhorn import Sinkhorn
 from attnflow.attention.spectral import Spectral
 from attnflow.attention.task import Backend, Task
+from attnflow.retired import renamed_names
 
 __all__ = [
     "BACKENDS",
@@ -30,3 +31,5 @@ __all__ = [
     "attend",
     "attention_weights",
 ]
+
+__getattr__ = renamed_names(__name__, {"Given": "ExplicitMask"})
