@@ -1,5 +1,7 @@
 """From scores to weighted means: `attend`, the kinds of weights, masks, and the backends."""
 
+from typing import TYPE_CHECKING
+
 from attnflow.attention.attend import attend, attention_weights
 from attnflow.attention.backends import BACKENDS
 from attnflow.attention.blocked import Blocked
@@ -32,4 +34,5 @@ __all__ = [
     "attention_weights",
 ]
 
-__getattr__ = renamed_names(__name__, {"Given": "ExplicitMask"})
+if not TYPE_CHECKING:  # a type checker would take every name for a known one
+    __getattr__ = renamed_names(__name__, {"Given": "ExplicitMask"})
