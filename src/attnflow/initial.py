@@ -122,7 +122,7 @@ def hemisphere(
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
-    """Uniform tokens on the open half of the sphere where the last coordinate is positive (L6.4).
+    """Uniform tokens on the open half of the sphere where the last coordinate is positive.
 
     >>> bool((hemisphere(n=9, d=3, key=0)[:, -1] > 0).all())
     True
@@ -140,7 +140,7 @@ def orthogonal(
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
-    """A random orthonormal set of n ≤ d tokens, the start of T6.8.
+    """A random orthonormal set of n ≤ d tokens, the start of [P] Theorem 6.8.
 
     >>> x = orthogonal(n=3, d=5, key=0)
     >>> bool(jnp.allclose(x @ x.T, jnp.eye(3)))
