@@ -67,7 +67,7 @@ from attnflow.weights import Heads
 if TYPE_CHECKING:
     from attnflow import figures, meanfield, models, plot, report, spec, sweep, theory
 
-LATER = ("figures", "meanfield", "models", "plot", "report", "spec", "sweep", "theory")
+LAZY_MODULES = ("figures", "meanfield", "models", "plot", "report", "spec", "sweep", "theory")
 """Imported when they are first named, so that `import attnflow` is quick."""
 
 __all__ = [
@@ -135,10 +135,10 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take every name for a known one
 
     def __getattr__(name: str) -> Any:
-        if name in LATER:
+        if name in LAZY_MODULES:
             return importlib.import_module(f"attnflow.{name}")
         raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATER})
+    return sorted({*globals(), *LAZY_MODULES})
