@@ -1,5 +1,6 @@
 """The README and docs/: their Python runs, their words, their numbers and the code agree."""
 
+import inspect
 import re
 import sys
 import tomllib
@@ -11,6 +12,7 @@ import pytest
 
 import attnflow as af
 from attnflow.plot.style import PALETTE
+from attnflow.spec import write_spec
 from attnflow.spec.read import parse_spec, parse_sweep
 from attnflow.sweep.check import check
 from attnflow.theory.checks import CHECKS
@@ -53,6 +55,27 @@ def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
     assert names.get("af", af) is af
+
+
+def test_the_system_of_contributing_is_one_file(tmp_path, monkeypatch):
+    """Its test holds, and with a row in the table it runs from its spec, with V drawn as well."""
+    page, names = ROOT / "CONTRIBUTING.md", {}
+    for block in blocks(page, "python"):
+        exec(
+            compile(block.replace("from __future__ import annotations", ""), "page", "exec"), names
+        )
+    names["test_the_velocity_is_n_times_the_gradient_of_an_energy"]()
+    system = names["PolynomialAttention"]
+    monkeypatch.setitem(af.SYSTEMS, system.__name__, system)
+    [spec] = map(tomllib.loads, blocks(page, "toml"))
+    run = parse_spec(spec).build()
+    final = af.simulate(run.system, run.x0, run.ts[:3]).final
+    assert final.shape == (64, 3)
+    spec["system"] |= {"V": {"family": "ginibre"}}
+    assert parse_spec(spec).build().system.V.shape == (3, 3)
+    text = write_spec(run.system, run.x0, run.ts)
+    assert parse_spec(tomllib.loads(text)).build().system.p == 8
+    assert system.preset.number in inspect.signature(system).parameters
 
 
 @pytest.fixture
@@ -116,6 +139,14 @@ def test_the_theory_page_names_every_check_question_and_observable():
     for name in af.theory.__all__:
         if not name[0].isupper():
             assert f"`{name}" in text or f"theory.{name}" in text, name
+
+
+def test_the_glossary_knows_every_id_and_system():
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    for name in [*CHECKS, *QUESTIONS]:
+        assert re.search(rf"(^\| |[ \n]){re.escape(name)}[ ,]", text), name
+    for name in af.SYSTEMS:
+        assert f"`{name}" in text, name
 
 
 def test_the_spec_of_the_guide_builds():

@@ -17,7 +17,7 @@ def classes():
     """Every class that the package defines."""
     found = set()
     for module in pkgutil.walk_packages(attnflow.__path__, "attnflow."):
-        if not module.name.endswith("__main__"):
+        if not module.name.endswith(("__main__", ".simulate")):  # a command, and an old name
             for value in vars(importlib.import_module(module.name)).values():
                 if inspect.isclass(value) and value.__module__.startswith("attnflow"):
                     found.add(value)

@@ -22,7 +22,7 @@ def on_config(config):
         if "Systems" in section:
             section["Systems"][1:1] = [{name: path} for name, path in pages.system_paths()]
         if "Reference" in section:
-            section["Reference"] = [{name: path} for name, path in pages.reference_paths()]
+            section["Reference"] += [{name: path} for name, path in pages.reference_paths()]
     return config
 
 

@@ -10,34 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from interface import MODULES
+
 from attnflow.simulation.methods import Method
 from attnflow.systems import SYSTEMS, System
 
-REFERENCE = (
-    "attnflow",
-    "attnflow.systems",
-    "attnflow.initial",
-    "attnflow.weights",
-    "attnflow.weights.couplings",
-    "attnflow.weights.frequencies",
-    "attnflow.weights.graphs",
-    "attnflow.observe",
-    "attnflow.theory",
-    "attnflow.theory.checks",
-    "attnflow.theory.search",
-    "attnflow.meanfield",
-    "attnflow.meanfield.bbgky",
-    "attnflow.models",
-    "attnflow.sweep",
-    "attnflow.figures",
-    "attnflow.plot",
-    "attnflow.plot.screen",
-    "attnflow.report",
-    "attnflow.spec",
-    "attnflow.attention",
-    "attnflow.spaces",
-)
-"""The public packages, each with a page."""
+REFERENCE = MODULES
+"""Each public module has a page."""
 
 
 def system_paths() -> Iterator[tuple[str, str]]:
@@ -154,17 +133,10 @@ def _opening(text: str) -> tuple[str, str]:
 
 
 def public(package: str) -> dict[str, Any]:
-    """What a package offers, by name, classes last: its `__all__`, or what it defines."""
+    """What a package offers, by name, classes last."""
     module = import_module(package)
-    names = getattr(module, "__all__", None)
-    if names is None:
-        names = [name for name, value in vars(module).items() if _defined(name, value, package)]
-    found = {name: getattr(module, name) for name in names}
+    found = {name: getattr(module, name) for name in module.__all__}
     return dict(sorted(found.items(), key=lambda item: (inspect.isclass(item[1]), item[0].lower())))
-
-
-def _defined(name: str, value: Any, package: str) -> bool:
-    return not name.startswith("_") and getattr(value, "__module__", None) == package
 
 
 def shown() -> dict[str, dict[str, str]]:

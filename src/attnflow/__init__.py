@@ -18,7 +18,7 @@ import jax
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, initial, observe, spaces, weights
+from attnflow import attention, errors, initial, observe, simulation, spaces, systems, weights
 from attnflow._version import __version__
 from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
 from attnflow.simulation import (
@@ -65,9 +65,9 @@ from attnflow.systems import (
 from attnflow.weights import Heads
 
 if TYPE_CHECKING:
-    from attnflow import meanfield, models, theory
+    from attnflow import figures, meanfield, models, plot, report, spec, sweep, theory
 
-LATER = ("meanfield", "models", "theory")
+LAZY_MODULES = ("figures", "meanfield", "models", "plot", "report", "spec", "sweep", "theory")
 """Imported when they are first named, so that `import attnflow` is quick."""
 
 __all__ = [
@@ -113,23 +113,32 @@ __all__ = [
     "Vicsek",
     "__version__",
     "attention",
+    "errors",
+    "figures",
     "initial",
     "meanfield",
     "models",
     "observe",
+    "plot",
+    "report",
     "simulate",
+    "simulation",
     "solve",
     "spaces",
+    "spec",
+    "sweep",
+    "systems",
     "theory",
     "weights",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take every name for a known one
 
-def __getattr__(name: str) -> Any:
-    if name in LATER:
-        return importlib.import_module(f"attnflow.{name}")
-    raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name in LAZY_MODULES:
+            return importlib.import_module(f"attnflow.{name}")
+        raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATER})
+    return sorted({*globals(), *LAZY_MODULES})

@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from attnflow.retired import FIELDS
+
+__all__ = ["IncompleteRun", "InputError", "Interrupted", "ModelError", "NotConverged", "WriteError"]
+
 LONGEST = 2000
 """No sentence has more letters: what it quotes may be a whole file."""
 
@@ -71,6 +75,8 @@ def unknown(what: str, name: object, known: Iterable[str]) -> InputError:
     "unknown mask 'casual': did you mean 'causal'? Known: causal"
     """
     names = sorted(known)
+    if (new := FIELDS.get(str(name))) in names:
+        return InputError(f"unknown {what} {name!r}: it is called {new!r} now.")
     folded = {n.lower(): n for n in names}
     near = difflib.get_close_matches(str(name).lower(), folded, n=1, cutoff=0.4)
     hint = f": did you mean '{folded[near[0]]}'?" if near else "."

@@ -27,6 +27,21 @@ from attnflow.randomness import RandomKey, as_key
 from attnflow.retired import renamed_arguments
 from attnflow.spaces import unit_rows
 
+__all__ = [
+    "STARTS",
+    "angles",
+    "circle",
+    "clustered",
+    "concatenated",
+    "cube",
+    "gaussian",
+    "hemisphere",
+    "normalise",
+    "orthogonal",
+    "sinusoidal",
+    "sphere",
+]
+
 Batch = tuple[int, ...] | int
 
 
@@ -123,7 +138,7 @@ def hemisphere(
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
-    """Uniform tokens on the open half of the sphere where the last coordinate is positive (L6.4).
+    """Uniform tokens on the open half of the sphere where the last coordinate is positive.
 
     Args:
         n: the number of tokens.
@@ -148,7 +163,7 @@ def orthogonal(
     batch: Batch = (),
     dtype: Any = float,
 ) -> Float[Array, "*batch n d"]:
-    """A random orthonormal set of n ≤ d tokens, the start of T6.8.
+    """A random orthonormal set of n ≤ d tokens, the start of [P] Theorem 6.8.
 
     Args:
         n: the number of tokens, at most d.

@@ -14,6 +14,8 @@ from attnflow import observe
 from attnflow.errors import InputError
 from attnflow.simulation import Trajectory
 
+__all__ = ["Report", "summarise"]
+
 TOLERANCE = 1e-2
 """Tokens linked within this fraction of their root-mean-square distance from 0 are one cluster."""
 

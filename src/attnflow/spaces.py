@@ -19,6 +19,8 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
 
+__all__ = ["Circle", "Ellipsoid", "Euclidean", "Space", "Sphere"]
+
 FEW = 8
 """Up to this many coordinates a sum over them is written out."""
 

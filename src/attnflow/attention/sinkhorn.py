@@ -16,6 +16,7 @@ from attnflow.attention.kinds import Kind, Rowwise, Softmax
 from attnflow.attention.masks import Mask
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, NotConverged
+from attnflow.retired import renamed_arguments
 
 ROUNDING = 16
 """Units of rounding, of the largest score, to which columns can be brought at best."""
@@ -72,8 +73,12 @@ class Sinkhorn(Kind):
         "under other masks there may be none. Use SA or PureAttention."
     )
 
-    tol: float | int = eqx.field(static=True, default=1e-10)
-    max_sweeps: int = eqx.field(static=True, default=1000)
+    tol: float | int = eqx.field(static=True)
+    max_sweeps: int = eqx.field(static=True)
+
+    @renamed_arguments(tolerance="tol")
+    def __init__(self, tol: float | int = 1e-10, max_sweeps: int = 1000):
+        self.tol, self.max_sweeps = tol, max_sweeps
 
     def __check_init__(self) -> None:
         require_positive(self.tol, "tol")

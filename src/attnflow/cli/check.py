@@ -18,6 +18,7 @@ from attnflow.cli.shared import (
     check_output,
     console,
     keep_compiled_code,
+    renamed_option,
     stop_code,
 )
 
@@ -32,6 +33,7 @@ def check(
         list[str] | None, typer.Argument(help="Theorems to check, such as T3.1; all by default.")
     ] = None,
     key: Annotated[int, typer.Option(help="Other keys draw other starts and weights.")] = 0,
+    seed: Annotated[str | None, renamed_option("--key")] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also show every draw that does not hold.")
     ] = False,

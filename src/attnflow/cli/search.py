@@ -18,6 +18,7 @@ from attnflow.cli.shared import (
     check_output,
     console,
     keep_compiled_code,
+    renamed_option,
     stop_code,
 )
 
@@ -37,6 +38,7 @@ def search(
         str, typer.Option(help="How long to search: a number of runs, or a time such as 30s.")
     ] = "100",
     key: Annotated[int, typer.Option(help="Other keys draw other candidates.")] = 0,
+    seed: Annotated[str | None, renamed_option("--key")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the record and a spec of each hit.")] = Path(
         "attnflow-search"
     ),

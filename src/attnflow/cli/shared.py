@@ -53,6 +53,16 @@ def check_place(path: Path | None) -> None:
     require_writable(path)
 
 
+def renamed_option(new: str) -> Any:
+    """An option by its old name, of which nobody is told until it is used."""
+
+    def refuse(value: str | None) -> None:
+        if value is not None:
+            raise typer.BadParameter(f"it is called {new} now.")
+
+    return typer.Option(hidden=True, callback=refuse)
+
+
 def bold(path: Any) -> str:
     """A path in bold, with its brackets escaped."""
     return f"[bold]{escape(str(path))}[/]"

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from attnflow.errors import InputError
+from attnflow.retired import FIELDS
 
 View = TypeVar("View", bound="Address")
 
@@ -62,6 +63,9 @@ class Address(BaseModel):
         except ValueError:
             raise InputError(f"the address has more than {MOST} fields.") from None
         fields = dict(said)
+        for old, new in FIELDS.items():
+            if old in fields and new in cls.model_fields:
+                raise InputError(f"the link is of an earlier version: {old} is called {new} now.")
         return cls.read({name: text for name, text in fields.items() if name in cls.model_fields})
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from attnflow import initial
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
+from attnflow.retired import RenamedAttribute
 from attnflow.simulation import METHODS, Method
 from attnflow.spec.build import build_named
 from attnflow.spec.system import build_system, key_for
@@ -117,6 +118,8 @@ class RunSpec(BaseModel):
     times: Times
     method: Named | None = None
     dtype: Literal["float64", "float32"] = "float64"
+
+    seed: ClassVar = RenamedAttribute("key")
 
     def build(self) -> Run:
         """The system, start, times and method that this spec describes."""

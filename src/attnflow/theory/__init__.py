@@ -1,5 +1,6 @@
 """What the numbers should be: closed forms, limit geometries, the theorems, and open questions."""
 
+from attnflow.theory import checks, search
 from attnflow.theory.checks import CHECKS, check
 from attnflow.theory.configurations import (
     Configuration,
@@ -31,6 +32,7 @@ __all__ = [
     "MeasuredGeometry",
     "Sharp",
     "check",
+    "checks",
     "concentration_bound",
     "concentration_probability",
     "dirac_energy",
@@ -49,6 +51,7 @@ __all__ = [
     "measured_geometry",
     "optimal_configuration",
     "recognised",
+    "search",
     "sharp",
     "tau_star",
     "transition_time",

@@ -1,4 +1,4 @@
-"""LIN: how fast each mode of a nearly uniform measure grows, and which one is the fastest."""
+"""How fast each mode of a nearly uniform measure grows, and which one is the fastest."""
 
 from __future__ import annotations
 

@@ -16,6 +16,8 @@ from jaxtyping import Array, ArrayLike, Float, Num
 from attnflow.checks import as_floats, as_number, require_finite
 from attnflow.errors import InputError
 
+__all__ = ["COUPLINGS", "Exponential", "Harmonics"]
+
 Coefficients = Sequence[float | int] | Num[np.ndarray, " _"] | Num[Array, " _"]
 
 

@@ -19,6 +19,8 @@ from attnflow.errors import InputError
 from attnflow.randomness import RandomKey, as_key
 from attnflow.retired import renamed_arguments
 
+__all__ = ["FREQUENCIES", "lorentzian", "normal", "uniform"]
+
 Number = float | int | Float[Array, ""]
 
 

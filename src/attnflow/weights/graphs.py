@@ -14,6 +14,8 @@ from attnflow.errors import InputError
 from attnflow.randomness import RandomKey, as_key
 from attnflow.retired import renamed_arguments
 
+__all__ = ["GRAPHS", "erdos_renyi"]
+
 
 @renamed_arguments(seed="key")
 def erdos_renyi(

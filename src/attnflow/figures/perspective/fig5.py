@@ -139,7 +139,7 @@ def plain_draw(letter: str, n: int, d: int) -> tuple[Head, Float[np.ndarray, "R 
 def plain_layer(
     x: Float[np.ndarray, "*b n d"], head: Head, beta: float
 ) -> Float[np.ndarray, "*b n d"]:
-    """SAd: the residual step, then each token divided by its length."""
+    """Layers on the sphere: the residual step, then each token divided by its length."""
     y = x + STEP * weights(x, head, beta) @ x @ np.swapaxes(head.V, -1, -2)
     return y / np.linalg.norm(y, axis=-1, keepdims=True)
 

@@ -135,7 +135,7 @@ def plain_drift(system: Any, n: int, d: int, masses: np.ndarray | None = None) -
 
 
 def plain_velocity(system: Any, n: int, d: int, masses: np.ndarray | None = None) -> Velocity:
-    """The drift, without its part along x_i on the sphere; for E4 that of x = e^{tV} z."""
+    """The drift, without its part along x_i on the sphere; of x = e^{tV} z where it is rescaled."""
     drift = plain_drift(system, n, d, masses)
     if not written(system).sphere:
         return drift

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from attnflow.retired import RenamedAttribute
 from attnflow.theory.checks.base import Check, Draw, Part, Quantity, Verdict
 
 RESOLVED = 0.75
@@ -27,6 +28,8 @@ class Outcome:
     draws: tuple[Draw, ...]
     key: int
     seconds: float
+
+    seed = RenamedAttribute("key")
 
     @property
     def counts(self) -> Counter[Verdict]:

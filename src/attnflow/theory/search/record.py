@@ -10,7 +10,8 @@ from typing import Any
 
 from attnflow.errors import InputError
 from attnflow.files import atomic_write_text
-from attnflow.records import read_record
+from attnflow.records import read_json, read_record
+from attnflow.retired import RenamedAttribute
 
 MOST = 2**31
 """The number of runs that a search stays below."""
@@ -49,6 +50,8 @@ class Record:
     tally: Counter[str] = field(default_factory=Counter)
     hits: list[Hit] = field(default_factory=list)
 
+    seed = RenamedAttribute("key")
+
     def to_json(self) -> dict[str, Any]:
         """Everything."""
         hits = [asdict(hit) for hit in self.hits]
@@ -61,7 +64,14 @@ class Record:
     @classmethod
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
-        record = read_record(path, cls, "record of a search")
+        try:
+            record = read_record(path, cls, "record of a search")
+        except InputError:
+            if "seed" in read_json(path):
+                raise InputError(
+                    f"{path} is a record of an earlier version: in it, call 'seed' 'key'."
+                ) from None
+            raise
         if not 0 <= record.runs < MOST or any(count < 0 for count in record.tally.values()):
             raise InputError(f"{path} is no record of a search: it counts {record.runs} runs.")
         return record
