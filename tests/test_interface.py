@@ -24,8 +24,6 @@ af.EllipsoidAttention(beta="x", D=[1.0])
 af.SA(beta="x")
 af.SA(1.0, W=2.0)
 """
-UNTYPED = {7, 8}
-"""Lines whose constructor is another class' `__init__`, of which mypy knows no types yet."""
 
 
 @pytest.fixture(scope="module")
@@ -217,17 +215,6 @@ def test_a_program_passes_a_strict_type_check(told):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(
-            number,
-            marks=pytest.mark.xfail(strict=True, reason="`__init__ = …` has no types for mypy")
-            if number in UNTYPED
-            else (),
-        )
-        for number in range(2, len(MISTAKES.splitlines()) + 1)
-    ],
-)
+@pytest.mark.parametrize("number", range(2, len(MISTAKES.splitlines()) + 1))
 def test_a_mistake_is_told(told, number):
     assert any(line.startswith(f"mistakes.py:{number}:") for line in told)

@@ -186,20 +186,8 @@ ROWS = {
 }
 """How each row of the table begins, and what is tried."""
 
-SYSTEMS = ("`PureAttention(Q", "`Hardmax", "`ResNet", "`PostNorm", "`System.", "`Diffusive.")
-SILENT = (*SYSTEMS, "a system of your own", "`Method.scores_held")
-"""Rows whose old names are refused by Python, or not at all, but not by their new names."""
 
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        pytest.param(row, marks=pytest.mark.xfail(strict=True, reason="does not name the new one"))
-        if row.startswith(SILENT)
-        else row
-        for row in ROWS
-    ],
-)
+@pytest.mark.parametrize("row", ROWS)
 def test_an_old_name_gives_the_new_one(row, tmp_path):
     ROWS[row](*([tmp_path] if inspect.signature(ROWS[row]).parameters else []))
 

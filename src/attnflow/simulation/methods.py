@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
+from attnflow.retired import RenamedAttribute
 from attnflow.simulation.noise import Increments, Kicked, Noise, require_numbered
 from attnflow.simulation.step_counts import (
     MAX_STEPS,
@@ -90,6 +91,7 @@ class Method(eqx.Module):
         """How many scores are in memory at once for n tokens: as many as the system holds."""
         return system.cost(n).held
 
+    scores_held = RenamedAttribute("memory")
     on_host: ClassVar[bool] = False
     """Whether its loop runs on the host and is not compiled."""
     exact_sums: ClassVar[bool] = False

@@ -76,7 +76,7 @@ class AngularAttention(AngleSystem, Pairwise):
         return {"beta": self.beta}
 
 
-class AngularSA(AngularAttention):
+class AngularSA(AngularAttention, init=False):
     """`SA` on the circle in angles, [P](7.1) normalised.
 
         θ_i' = Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i) / Σ_j e^{β cos(θ_j − θ_i)}
@@ -96,14 +96,12 @@ class AngularSA(AngularAttention):
     preset = Preset("beta", 4.0, "angles", 12.0, of_rows=1)
     normalised = True
 
-    __init__ = AngularAttention.__init__
-
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """1 over the sum of the weights."""
         return 1 / weights.sum(axis=1)
 
 
-class AngularUSA(AngularAttention):
+class AngularUSA(AngularAttention, init=False):
     """`USA` on the circle in angles, [P](7.1).
 
         θ_i' = (1/n) Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i)
@@ -120,8 +118,6 @@ class AngularUSA(AngularAttention):
     source: ClassVar[str] = "[P](7.1)"
     preset = Preset("beta", 2.0, "angles", 6.0, of_rows=1)
     normalised = False
-
-    __init__ = AngularAttention.__init__
 
     def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
         """e^β, which the weights are without."""

@@ -21,6 +21,7 @@ from attnflow.attention import (
 from attnflow.attention.backends import as_backend, choose
 from attnflow.checks import as_floats, as_number, is_traced
 from attnflow.errors import InputError
+from attnflow.retired import keywords_only
 from attnflow.systems.base import Cost, System
 from attnflow.systems.fields import AttentionField
 from attnflow.systems.presets import MATRIX
@@ -60,6 +61,7 @@ class AttentionSystem(System):
     negative_beta: ClassVar[bool] = False
     drawn: ClassVar = {"Q": MATRIX, "K": MATRIX, "V": MATRIX}
 
+    @keywords_only("weights are keywords, as in SA(1.0, Q=Q, K=K, V=V)")
     def __init__(
         self,
         beta: Float[ArrayLike, ""] | int,

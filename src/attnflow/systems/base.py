@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Key
 
 from attnflow.errors import InputError
+from attnflow.retired import RenamedAttribute, refuse_renamed
 from attnflow.spaces import Space
 from attnflow.systems.fields import AttentionField, Field
 from attnflow.systems.presets import Drawn, Preset
@@ -55,7 +56,17 @@ class System(eqx.Module):
     oscillates: ClassVar[bool] = False
     """Whether its tokens are oscillators, whose order parameter says how far they agree."""
 
+    scores_held = RenamedAttribute("cost")
+    pairs = RenamedAttribute("cost")
+    precise = RenamedAttribute("with_exact_sums")
+    drawing = RenamedAttribute("with_key")
+
     space: eqx.AbstractVar[Space]
+
+    def __init_subclass__(cls, init: bool = True, **options: Any) -> None:
+        """`init=False` says to type checkers that the constructor is that of the class above."""
+        super().__init_subclass__(**options)
+        refuse_renamed(cls)
 
     @abc.abstractmethod
     def velocity(
@@ -245,6 +256,7 @@ class Diffusive(Random):
     """
 
     dynamics: ClassVar[str] = "diffusion"
+    diffuse = RenamedAttribute("apply_noise")
 
     @property
     def ito(self) -> bool:

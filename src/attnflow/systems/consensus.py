@@ -8,6 +8,7 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.attention import Softmax, attend
 from attnflow.checks import as_floats
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import RUN_APART, AttentionSystem
 from attnflow.systems.options import options_of
@@ -39,6 +40,7 @@ class ConsensusAttention(AttentionSystem):
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 10.0, side=4.0)
 
+    @keywords_only("weights are keywords, as in PureAttention(1.0, Q=Q, K=K, V=V)")
     @options_of(AttentionSystem)
     def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, **options: Any):
         super().__init__(beta, **options)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from jaxtyping import ArrayLike, Float
 
 from attnflow.attention import Softmax
+from attnflow.retired import keywords_only
 from attnflow.spaces import Ellipsoid
 from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.options import options_of
@@ -36,6 +37,7 @@ class EllipsoidAttention(AttentionSystem):
 
     space: Ellipsoid
 
+    @keywords_only("D and weights are keywords, as in PostNorm(1.0, D=D)")
     @options_of(AttentionSystem)
     def __init__(
         self,

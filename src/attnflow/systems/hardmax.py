@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Real
 
 from attnflow.checks import as_floats
 from attnflow.errors import InputError
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.kernels import Pairwise, in_blocks
 from attnflow.systems.presets import MATRIX, Preset
@@ -51,6 +52,7 @@ class Hardmax(Pairwise):
 
     heads: Heads
 
+    @keywords_only("weights are keywords, as in Hardmax(Q=Q, K=K, V=V)")
     def __init__(self, *, Q: Weight = None, K: Weight = None, V: Weight = None):
         for name, W in (("Q", Q), ("K", K), ("V", V)):
             if callable(W):

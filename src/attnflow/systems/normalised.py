@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Real
 from attnflow.attention import Softmax
 from attnflow.checks import as_floats, require_directions, require_finite
 from attnflow.errors import InputError
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import RUN_APART, AttentionSystem
 from attnflow.systems.base import Map
@@ -26,6 +27,7 @@ class _Normalised(AttentionSystem):
 
     D: Float[Array, " d"]
 
+    @keywords_only("D and weights are keywords, as in PostNorm(1.0, D=D)")
     @options_of(AttentionSystem)
     def __init__(
         self,
@@ -70,7 +72,7 @@ class _Normalised(AttentionSystem):
         return super().parameters() | {"D": self.D}
 
 
-class PostNorm(_Normalised, Map):
+class PostNorm(_Normalised, Map, init=False):
     """Post-norm layers, [P] §2.2: the residual step, then normalisation with a diagonal.
 
         x_i ← D y_i/|y_i|,   y_i = x_i + Δt Σ_j A_ij V x_j
@@ -90,8 +92,6 @@ class PostNorm(_Normalised, Map):
     attention_only = False
     preset = Preset("beta", 2.0, "sphere", 48.0, 3, extra=diagonal)
 
-    __init__ = _Normalised.__init__
-
     velocity = Map.velocity
     noise_obstacle = Map.noise_obstacle
 
@@ -103,7 +103,7 @@ class PostNorm(_Normalised, Map):
         return self.normalise(x + dt * self.drift(k * dt, x, masses))
 
 
-class PreNorm(_Normalised):
+class PreNorm(_Normalised, init=False):
     """Pre-norm layers, [P] §2.2: attention sees normalised tokens, the residual stream grows.
 
         x_i' = Σ_j A_ij V N(x_j),   A from the scores <Q N(x_i), K N(x_j)>,   N(x) = D x/|x|
@@ -121,8 +121,6 @@ class PreNorm(_Normalised):
     source: ClassVar[str] = "[P] §2.2, pre-norm"
     attention_only = False
     preset = Preset("beta", 2.0, "sphere", 24.0, 3, extra=diagonal)
-
-    __init__ = _Normalised.__init__
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

@@ -81,7 +81,7 @@ class _Normed(Block):
         return super().parameters() | {"norm": self.norm.name} | self.norm.parameters()
 
 
-class PostNormTransformer(_Normed, Map):
+class PostNormTransformer(_Normed, Map, init=False):
     """Post-norm blocks, as the original Transformer and BERT: normalise after each sub-layer.
 
         y_i = N₁(x_i + Δt (Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O))
@@ -102,8 +102,6 @@ class PostNormTransformer(_Normed, Map):
     source: ClassVar[str] = "[P](2.8), post-norm"
     attention_only = False
 
-    __init__ = _Normed.__init__
-
     velocity = Map.velocity
     noise_obstacle = Map.noise_obstacle
 
@@ -121,7 +119,7 @@ class PostNormTransformer(_Normed, Map):
             raise InputError("splitting must be 'lie' for post-norm layers: they have no flow.")
 
 
-class PreNormTransformer(_Normed):
+class PreNormTransformer(_Normed, init=False):
     """Pre-norm blocks, as GPT-2: each sub-layer sees normalised tokens, the residual stream grows.
 
         x_i' = Σ_h O_h Σ_j A^h_ij (V_h N₁(x_j) + b_V_h) + b_O + w σ(a N₂(x_i) + b) + c
@@ -140,8 +138,6 @@ class PreNormTransformer(_Normed):
     equation: ClassVar[str] = "x_i' = Σ_j A_ij V N₁(x_j) + w σ(a N₂(x_i) + b) + c"
     source: ClassVar[str] = "[P](2.8), pre-norm"
     attention_only = False
-
-    __init__ = _Normed.__init__
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from jaxtyping import ArrayLike, Float
 
 from attnflow.attention import Softmax
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.options import options_of
@@ -36,6 +37,7 @@ class PureAttention(AttentionSystem):
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 3.0, side=2.0)
 
+    @keywords_only("weights are keywords, as in PureAttention(1.0, Q=Q, K=K, V=V)")
     @options_of(AttentionSystem)
     def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, **options: Any):
         super().__init__(beta, **options)

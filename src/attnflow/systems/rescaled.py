@@ -15,6 +15,7 @@ from attnflow.attention.backends import choose
 from attnflow.attention.close import close_weights
 from attnflow.checks import as_floats, is_traced
 from attnflow.errors import InputError
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.balance import (
@@ -80,6 +81,7 @@ class RescaledAttention(AttentionSystem):
     split: Split | None
     mu: Float[Array, ""]
 
+    @keywords_only("weights are keywords, as in PureAttention(1.0, Q=Q, K=K, V=V)")
     @options_of(AttentionSystem)
     def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, *, V: Weight = None, **options: Any):
         if callable(V):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from jaxtyping import Array, Float, Real
 
 from attnflow.errors import InputError
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.base import Cost, System
 from attnflow.systems.presets import BLOCK_WEIGHT, Preset, random_feed_forward
@@ -40,6 +41,7 @@ class ResNet(System):
     drawn: ClassVar = dict.fromkeys(("w", "a", "b", "c"), BLOCK_WEIGHT)
     preset = Preset(None, 0.0, "cube", 6.0, side=4.0, extra=random_feed_forward)
 
+    @keywords_only("weights are keywords, as in ResNet(w=w, a=a)")
     def __init__(
         self,
         *,

@@ -10,7 +10,7 @@ from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.presets import Preset
 
 
-class SA(AttentionSystem):
+class SA(AttentionSystem, init=False):
     """Self-attention on the sphere, [P](SA); with Q, K, V it is [P](2.3)–(2.4).
 
         x_i' = P⊥_{x_i} ( Σ_j A_ij V x_j ),   A_ij = e^{β <Q x_i, K x_j>} / Σ_k e^{β <Q x_i, K x_k>}
@@ -33,5 +33,3 @@ class SA(AttentionSystem):
     space = Sphere()
     kind = Softmax()
     preset = Preset("beta", 4.0, "sphere", 12.0, 3)
-
-    __init__ = AttentionSystem.__init__

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 from jaxtyping import ArrayLike, Float
 
 from attnflow.attention import Sinkhorn
+from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean, Sphere
 from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.options import options_of
 from attnflow.systems.presets import Preset
 
 
-class SinkhornSA(AttentionSystem):
+class SinkhornSA(AttentionSystem, init=False):
     """Doubly stochastic attention on the sphere, [P] Remark 3.5: SA with the weights of Sinkhorn.
 
         x_i' = P⊥_{x_i} ( Σ_j A_ij V x_j ),   A_ij = m_j e^{β <Q x_i, K x_j> + f_i + g_j}
@@ -38,8 +39,6 @@ class SinkhornSA(AttentionSystem):
     kind = Sinkhorn()
     preset = Preset("beta", 4.0, "sphere", 12.0, 3)
 
-    __init__ = AttentionSystem.__init__
-
 
 class SinkhornPure(AttentionSystem):
     """Doubly stochastic attention on R^d, [P] Remark 3.5: `PureAttention` with Sinkhorn's weights.
@@ -62,6 +61,7 @@ class SinkhornPure(AttentionSystem):
     kind = Sinkhorn()
     preset = Preset("beta", 1.0, "cube", 2.0, side=2.0)
 
+    @keywords_only("weights are keywords, as in PureAttention(1.0, Q=Q, K=K, V=V)")
     @options_of(AttentionSystem)
     def __init__(self, beta: Float[ArrayLike, ""] | int = 1.0, **options: Any):
         super().__init__(beta, **options)

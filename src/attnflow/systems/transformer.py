@@ -9,7 +9,7 @@ from attnflow.systems.block import Block
 from attnflow.systems.presets import Preset, random_feed_forward
 
 
-class Transformer(Block):
+class Transformer(Block, init=False):
     """The complete Transformer on the sphere, [P](2.8).
 
         x_i' = P⊥_{x_i} ( Σ_h O_h Σ_j A^h_ij (V_h x_j + b_V_h) + b_O + w σ(a x_i + b) + c )
@@ -39,8 +39,6 @@ class Transformer(Block):
     attention_only = False
     space = Sphere()
     preset = Preset("beta", 4.0, "sphere", 12.0, 3, extra=random_feed_forward)
-
-    __init__ = Block.__init__
 
     @property
     def autonomous(self) -> bool:

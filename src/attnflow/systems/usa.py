@@ -10,7 +10,7 @@ from attnflow.systems.attention import AttentionSystem
 from attnflow.systems.presets import Preset
 
 
-class USA(AttentionSystem):
+class USA(AttentionSystem, init=False):
     """Unnormalised self-attention on the sphere, [P](USA).
 
         x_i' = P⊥_{x_i} ( (1/n) Σ_j e^{β <Q x_i, K x_j>} V x_j )
@@ -30,5 +30,3 @@ class USA(AttentionSystem):
     space = Sphere()
     kind = Unnormalised()
     preset = Preset("beta", 2.0, "sphere", 6.0, 3)
-
-    __init__ = AttentionSystem.__init__
