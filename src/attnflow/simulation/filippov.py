@@ -52,8 +52,12 @@ class Filippov(HostMethod):
     - "minimal-norm": move as slowly as possible, so wait where waiting is viable.
 
     Equal tokens move as one. It runs on the host, one start at a time and not under jit; an
-    overtaking that is undone within a tenth of 1/|V| may go unseen. The run gives up, keeping what
-    it has, after `max_events` changes.
+    overtaking that is undone within a tenth of 1/|V| may go unseen.
+
+    Args:
+        rule: "all", "first" or "minimal-norm".
+        rtol: relative tolerance between two changes.
+        max_events: the number of changes after which the run gives up and keeps what it has.
 
     >>> Filippov("first")
     Filippov(rule='first', rtol=1e-10, max_events=10000)

@@ -27,8 +27,14 @@ Pair = tuple[Float[Array, ""], Int[Array, ""], Int[Array, ""]]
 class Merges(eqx.Module):
     """The merge tree: one entry for each merge in the order of time, then unused ones.
 
-    At `time` the token `gone` joined the token `kept`; their masses were `mass_gone` and
-    `mass_kept`. Unused entries have time NaN and tokens −1.
+    Unused entries have time NaN and tokens −1.
+
+    Attributes:
+        time: when two tokens met, shape (*batch, n − 1).
+        kept: the token that goes on for both.
+        gone: the token that joined it.
+        mass_kept: the mass that `kept` had before.
+        mass_gone: the mass that `gone` had.
     """
 
     time: Float[Array, "*batch m"]

@@ -200,9 +200,13 @@ class Adaptive(ErrorControlled):
     It is kept a factor of ten below, so that errors which add up, and states between steps, keep to
     the tolerance too unless the dynamics itself amplifies them.
 
-    `solver` is "dopri8" (order 8, the default: fewest evaluations at tight tolerances) or
-    "tsit5" (order 5: cheaper when rtol is 1e-5 or looser). The run gives up, keeping what it has,
-    after `max_steps` steps.
+    Args:
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        max_steps: the number of steps, accepted or rejected, after which the run gives up and
+            keeps what it has.
+        solver: "dopri8" (order 8: fewest evaluations at tight tolerances) or "tsit5" (order 5:
+            cheaper when rtol is 1e-5 or looser).
 
     >>> Adaptive(rtol=1e-6)
     Adaptive(rtol=1e-06, atol=1e-10, solver='dopri8', max_steps=100000)

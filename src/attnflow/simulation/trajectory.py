@@ -33,17 +33,23 @@ FORMAT = "attnflow trajectory 1"
 class Trajectory(eqx.Module):
     """What `simulate` returns.
 
-    `ts` (T,) are the save times, `xs` (*batch, T, n, d) the states there (with `save=fn`: what fn
-    returned), `final` (*batch, n, d) the last state, from which a run can be continued. `masses`
-    are those of the tokens, `steps` and `rejected` count the steps of each member of a batch,
-    `system` and `method` are what was run (their descriptions, after `load`). `merges` is the merge
-    tree of a run with `Coarsening`, and of the runs that it continues. `t_final` (*batch) is the
-    time of `final`: ts[-1], but for a run that stopped between two save times.
-
     A system that is integrated in other coordinates than its own (`RescaledAttention`) keeps them
-    too: `inner` like `xs` and `inner_final` like `final`. Runs are continued from them,
-    and `along` and `observe.attention_along` read them. Where `xs` cannot hold in its digits what
-    they hold, it is NaN.
+    too. Runs are continued from them, and `along` and `observe.attention_along` read them. Where
+    `xs` cannot hold in its digits what they hold, it is NaN.
+
+    Attributes:
+        ts: the save times, shape (T,).
+        xs: the states there, shape (*batch, T, n, d); with `save=fn` what fn returned.
+        final: the last state, shape (*batch, n, d), from which a run can be continued.
+        masses: the masses of the tokens; None if all are 1.
+        steps: the accepted steps of each member of a batch.
+        rejected: the rejected steps of each member.
+        system: what was run; after `load` its description.
+        method: how it was run; after `load` its description.
+        merges: the merge tree of a run with `Coarsening`, and of the runs that it continues.
+        inner: the states in the coordinates of the integration, like `xs`, where these differ.
+        inner_final: the last state in these coordinates, like `final`.
+        t_final: the time of `final`, shape (*batch): ts[-1], unless a run stopped before.
     """
 
     ts: Float[Array, " T"]

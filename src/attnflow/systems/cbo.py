@@ -51,7 +51,11 @@ class CBO(Diffusive):
     at a minimiser of f if λ > dσ². The noise is meant in the sense of Itô; this σ is not that of
     `Noisy`. `simulate` needs a key.
 
-    `objective` is a function of one point, or "ackley" or "rastrigin".
+    Args:
+        objective: what to minimise: a function of one point, "ackley" or "rastrigin".
+        alpha: inverse temperature α of the weights.
+        lam: rate λ of the drift to the consensus point.
+        sigma: strength σ of the noise.
 
     >>> CBO("ackley").best(jnp.array([[0.0, 0.0], [2.0, 1.0]])).round(6).tolist()
     [0.0, 0.0]

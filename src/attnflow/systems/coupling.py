@@ -22,11 +22,16 @@ class CircleCoupling(Oscillators, Pairwise):
 
         θ_i' = ω_i + (K/n) Σ_j h(θ_j − θ_i)
 
-    The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`. h is a function of an
-    array of angles, entry by entry and of period 2π; `jnp.sin` gives `Kuramoto`. The sum includes
+    The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`. The sum includes
     j = i, which adds h(0). `weights.couplings` has ready ones whose numbers can change without
     compiling anew: `Exponential(beta)`, with which it is `AngularUSA`, and `Harmonics(sin, cos)`.
     With masses the sum is `Σ_j m_j h` over the total mass.
+
+    Args:
+        h: function of an array of angles, entry by entry and of period 2π; `jnp.sin` gives
+            `Kuramoto`.
+        K: strength of the coupling.
+        omega: natural frequencies, shape (n,), or one number for all; 0 by default.
 
     >>> system = CircleCoupling(jnp.sin, K=2.0)
     >>> print(system.velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])))

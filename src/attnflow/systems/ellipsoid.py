@@ -22,6 +22,9 @@ class EllipsoidAttention(AttentionSystem):
     D is the diagonal of a trained layer normalisation; D = 1 gives `SA`. This flow is not the
     limit of normalised layers with D (`PostNorm`): that map is not the identity on its ellipsoid.
 
+    Args:
+        D: the half-axes of the ellipsoid, shape (d,), all positive.
+
     >>> import jax.numpy as jnp
     >>> system = EllipsoidAttention(beta=1.0, D=jnp.array([2.0, 1.0]))
     >>> system.velocity(0.0, jnp.array([[2.0, 0.0], [0.0, 1.0]])).shape

@@ -36,6 +36,11 @@ class Hardmax(Pairwise):
     With V = I tokens run to a few leaders, vertices of the hull. With V = −I tokens slide along
     ties, as every choice is regretted at once.
 
+    Args:
+        Q: query matrix, k × d, or a number times the identity; the identity by default.
+        K: key matrix, like Q.
+        V: value matrix, d × d, like Q.
+
     >>> print(Hardmax().velocity(0.0, jnp.array([[1.0], [3.0], [-1.0]])))
     [[2.]
      [0.]

@@ -21,15 +21,19 @@ class Kuramoto(Oscillators):
         θ_i' = ω_i + (K/n) Σ_j a_ij sin(θ_j − θ_i)
 
     The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`, whose
-    `observe.order_parameter` is r. `omega` are the natural frequencies, a vector or one number, 0
-    by default. `graph` is any matrix a `(n, n)`, where a_ij is how much i listens to j; without it
-    all a_ij are 1, and the sum is `K r sin(ψ − θ_i)` at a cost of O(n). With masses the sum is
-    `Σ_j m_j a_ij …` over the total mass.
+    `observe.order_parameter` is r. Without a graph the sum is `K r sin(ψ − θ_i)`, at a cost of O(n).
+    With masses it is `Σ_j m_j a_ij …` over the total mass.
 
     Equal frequencies synchronise from almost every start. Lorentzian ones of width Δ do so in part,
     `r = √(1 − 2Δ/K)`, above K = 2Δ. Good values: K = 2 with
     `omega=weights.frequencies.lorentzian(n, width=0.5, key=0)`, then r = 0.71; K = n with
     `graph=weights.graphs.erdos_renyi(n, p, key=0)`.
+
+    Args:
+        K: strength of the coupling.
+        omega: natural frequencies, shape (n,), or one number for all; 0 by default.
+        graph: matrix a of shape (n, n), where a_ij is how much i listens to j; by default all
+            entries are 1.
 
     >>> print(Kuramoto(K=2.0).velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])).round(12))
     [[ 1.]

@@ -36,12 +36,17 @@ class MeanShift(Map):
     With `data` (k, d) the y_j are these fixed points: every token climbs the kernel density
     `Σ_j e^{−|x−y_j|²/2h²}` of the data on its own, and rests at one of its modes. Without, the
     y_j are the tokens themselves (blurring mean shift) and the density moves with them: for unit
-    tokens that is the mean Σ_j A_ij x_j of attention at β = 1/h². `kernel` is "gaussian" or "flat";
-    with "flat" a token that no data are near stays. Masses weigh the y_j when these are the tokens;
+    tokens that is the mean Σ_j A_ij x_j of attention at β = 1/h². With the flat kernel a token that
+    no data are near stays. Masses weigh the y_j when these are the tokens;
     with `data` tokens do not act on each other, and masses are refused. One layer is one update,
     so `Layers(1.0)` is its method.
 
     Good values: h about the size of the clumps that are to be found.
+
+    Args:
+        bandwidth: width h of the kernel.
+        data: fixed points, shape (k, d); by default the tokens themselves.
+        kernel: "gaussian" or "flat".
 
     >>> shift = MeanShift(1.0, data=jnp.array([[0.0], [1.0], [9.0]]), kernel="flat")
     >>> print(shift.layer(0, jnp.array([[0.2], [8.5], [5.0]]), 1.0))

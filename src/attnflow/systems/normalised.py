@@ -81,6 +81,9 @@ class PostNorm(_Normalised, Map, init=False):
     at Δt = 0, so there is no flow and `velocity` refuses; `EllipsoidAttention` is the flow on it.
     `PostNormTransformer` has a feed-forward layer too.
 
+    Args:
+        D: the diagonal of the normalisation, shape (d,).
+
     >>> import jax.numpy as jnp
     >>> print(PostNorm(1.0, D=jnp.array([2.0, 1.0])).layer(0, jnp.eye(2), 0.0))
     [[2. 0.]
@@ -110,6 +113,9 @@ class PreNorm(_Normalised, init=False):
 
     Its `Layers` are the Euler steps of this flow on R^d. `PreNormTransformer` has a feed-forward
     layer too.
+
+    Args:
+        D: the diagonal of the normalisation, shape (d,).
 
     >>> import jax.numpy as jnp
     >>> print(PreNorm(0.0, D=jnp.ones(1)).velocity(0.0, jnp.array([[5.0], [3.0]])))

@@ -21,10 +21,15 @@ class ResNet(System):
 
         x_i' = w σ(a x_i + b) + c
 
-    Tokens do not see each other, so distinct ones stay distinct, and masses change nothing. w is
-    (d, m), a is (m, d), b is (m,) and c is (d,); each may be left out, be a number, or depend on t
-    (`PerLayer`, `Redrawn`). σ is "relu", "gelu", "gelu_tanh", "silu", "tanh" or a function. Its
-    `Layers` are the residual network itself, `x ← x + Δt w σ(a x + b)`.
+    Tokens do not see each other, so distinct ones stay distinct, and masses change nothing. Every
+    weight may be left out, be a number, or depend on t (`PerLayer`, `Redrawn`). Its `Layers` are the residual network itself, `x ← x + Δt w σ(a x + b)`.
+
+    Args:
+        w: outer matrix, shape (d, m).
+        a: inner matrix, shape (m, d).
+        b: inner bias, shape (m,).
+        c: outer bias, shape (d,).
+        sigma: σ: "relu", "gelu", "gelu_tanh", "silu", "tanh" or a function.
 
     >>> import jax.numpy as jnp
     >>> print(ResNet(w=-1.0, sigma="tanh").velocity(0.0, jnp.array([[0.0, 100.0]])))

@@ -26,6 +26,12 @@ class Vicsek(Map, Pairwise, Random):
     order parameter |Σ e^{iθ_j}|/n falls from 1 to 0 as η grows to 2π. It is a map in time, and
     `simulate` needs a key.
 
+    Args:
+        eta: strength of the noise, between 0 and 2π.
+        radius: how far a bird sees its neighbours.
+        speed: length of a step, per unit of time.
+        box: side of the torus.
+
     >>> birds = Vicsek(eta=0.0).with_key(jax.random.key(0))
     >>> print(birds.layer(0, jnp.array([[0.0, 0.0, 0.0], [0.5, 0.0, 1.0]]), 1.0)[:, 2])
     [0.5 0.5]
