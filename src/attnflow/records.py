@@ -33,7 +33,7 @@ def read_json(path: Path) -> Any:
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no JSON: {error}.") from None
+        raise InputError(f"{error}.", where=f"{path} is no JSON") from None
     require_modest(data, str(path))
     return data
 
@@ -45,12 +45,26 @@ def read_record(path: Path, kind: type[Kind], what: str) -> Kind:
     try:
         return TypeAdapter(kind).validate_python(read_json(path))
     except InputError as error:
-        raise InputError(f"{path} is no {what}: {error}") from None
+        raise error.at(f"{path} is no {what}") from None
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        said = f"{place}: {first['msg']}" if place else first["msg"]
-        raise InputError(f"{path} is no {what}: {said}.") from None
+        place = [".".join(map(str, first["loc"]))] if first["loc"] else []
+        raise InputError(f"{refusal(first)}.", where=(f"{path} is no {what}", *place)) from None
+
+
+def refusal(details: Any) -> str:
+    """Why pydantic refuses a field: in the words of our validator, or in its own.
+
+    >>> refusal({"msg": "Value error, no", "ctx": {"error": ValueError("no")}})
+    'no'
+    >>> refusal({"msg": "Input should be greater than 0", "ctx": {"gt": 0}})
+    'input should be greater than 0'
+    """
+    ours = details.get("ctx", {}).get("error")
+    if isinstance(ours, Exception):
+        return str(ours)
+    first, *rest = details["msg"]
+    return "".join([first.lower(), *rest])
 
 
 def require_modest(data: Any, name: str) -> None:

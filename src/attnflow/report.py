@@ -17,6 +17,7 @@ from attnflow.spaces import Circle, Sphere
 from attnflow.systems import System
 from attnflow.systems.angles import Oscillators
 from attnflow.systems.attention import AttentionSystem
+from attnflow.systems.base import title_of
 
 TOLERANCE = 1e-2
 """Tokens are one cluster when linked within this part of their root-mean-square distance from 0."""
@@ -26,11 +27,13 @@ TOLERANCE = 1e-2
 class Report:
     """The numbers behind a run's report and picture.
 
-    `sums_error` bounds the error of each mean at the end, where sums went through harmonics.
-    `order` is the order parameter r of angles that have no energy.
+    `title` is the system without its arrays, for pictures; of a run that was read from a store only
+    the whole name is known. `sums_error` bounds the error of each mean at the end, where sums went
+    through harmonics. `order` is the order parameter r of angles that have no energy.
     """
 
     system: str
+    title: str
     method: str
     n: int
     d: int
@@ -58,12 +61,13 @@ def summarise(trajectory: Trajectory) -> Report:
     if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
         raise InputError("a report is of a single run (no batch) that kept its states.")
     trajectory = trajectory.with_digits
-    tokens = trajectory.positions
+    tokens, system = trajectory.positions, trajectory.system
     n, d = tokens.shape[1:]
     scale = float(np.sqrt(np.mean(np.sum(np.asarray(tokens[0]) ** 2, axis=-1))))
     tolerance = TOLERANCE * scale if scale > 0 else TOLERANCE
     return Report(
         system=str(trajectory.system),
+        title=title_of(system) if isinstance(system, System) else str(system),
         method=str(trajectory.method),
         n=n,
         d=d,

@@ -85,7 +85,8 @@ def _listening(host: str, port: int | None) -> socket.socket:
         try:
             return socket.create_server((host, at), family=family, backlog=WAITING)
         except OSError as error:
-            why = str(error.strerror).partition(" (while")[0]
+            # To the words of the system, create_server adds an address that is said already.
+            why = getattr(error.__context__, "strerror", None) or error.strerror
         except (TypeError, ValueError):  # of a name that cannot be one
             why = "this is no address"
     raise InputError(f"host or port: {host}:{port or PORT} cannot be listened at: {why}.")

@@ -73,7 +73,7 @@ class Form(Address):
     def check(self) -> None:
         """Refuse systems that are not known, and sizes that are too large."""
         if self.system not in PRESETS:
-            raise InputError(f"System: {unknown('system', self.system, PRESETS)}")
+            raise unknown("system", self.system, PRESETS).at("System")
         self._check_matrices()
         if self.layered:
             limits.check_layers(self.until)

@@ -149,10 +149,10 @@ class Store:
             atomic_write_text(self._record(block), json.dumps(marks))
             self._failure(block).unlink(missing_ok=True)
         except (OSError, InputError) as error:
-            why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror
+            why = error.reason if isinstance(error, InputError) else f"{error.strerror}."
             raise InputError(
-                f"{self.path}: a block could not be written: {why}. What was written before is "
-                "safe, and the same command goes on from there."
+                f"{why} What was written before is safe, and the same command goes on from there.",
+                where=(str(self.path), "a block could not be written"),
             ) from None
 
     def note_failure(self, block: Block, failure: Failure) -> None:

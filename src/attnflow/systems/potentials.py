@@ -164,7 +164,8 @@ def as_potential(W: Any) -> Callable[..., Any]:
     try:
         return POTENTIALS[table["name"]](**numbers)
     except TypeError as error:
-        raise InputError(f"W: {table['name']} does not take these values: {error}") from None
+        where = ("W", f"{table['name']} does not take these values")
+        raise InputError(error, where=where) from None
 
 
 def _power(s: Float[Array, ""], p: Float[Array, ""]) -> Float[Array, ""]:

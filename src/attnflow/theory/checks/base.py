@@ -266,9 +266,9 @@ class Check(abc.ABC):
         try:
             return self.judge(trial)
         except IncompleteRun as error:
-            why = str(error).split(". What was")[0]
             equation = _equation(trial, error.trajectory)
-            return [Draw(about, equation, unresolved=why) for about in self.subjects(trial)]
+            subjects = self.subjects(trial)
+            return [Draw(about, equation, unresolved=error.reason) for about in subjects]
 
 
 class FlowCheck(Check):
