@@ -12,6 +12,7 @@ from attnflow.errors import (
     WriteError,
     unknown,
 )
+from attnflow.spec import read_spec
 
 
 def test_input_error_is_a_value_error():
@@ -119,11 +120,11 @@ def test_a_field_of_a_spec_is_data_of_its_error(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text('[system]\nname = "SA"\nbta = 1\n[start]\nn = 2\nd = 2\n[times]\nstop = 1\n')
     with pytest.raises(InputError) as caught:
-        af.spec.read_spec(path).build()
+        read_spec(path).build()
     assert caught.value.where == ("system.bta",)
     assert caught.value.reason.startswith("unknown parameter of SA 'bta': did you mean 'beta'?")
     path.write_text(path.read_text().replace("stop", "spacing = 'even'\nstop"))
     with pytest.raises(InputError) as caught:
-        af.spec.read_spec(path)
+        read_spec(path)
     assert caught.value.where == (str(path), "times.spacing")
-    assert caught.value.reason == "unknown value 'even': did you mean 'linear'? Known: linear, log"
+    assert caught.value.reason == "unknown value 'even'. Known: linear, log"

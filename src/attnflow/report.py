@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from attnflow import observe
 from attnflow.errors import InputError
+from attnflow.records import plain
 from attnflow.simulation import Coarsening, Trajectory
 from attnflow.spaces import Circle, Sphere
 from attnflow.systems import System
@@ -53,7 +54,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for `--json`."""
-        return asdict(self) | {"staircase": [list(step) for step in self.staircase]}
+        return plain(self) | {"staircase": plain(self.staircase)}
 
 
 def summarise(trajectory: Trajectory) -> Report:

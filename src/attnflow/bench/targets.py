@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 
-from attnflow.bench.result import Outcome, Spread, Verdict
+from attnflow.bench.result import Outcome, Spread, TargetResult
 
 
 class Target(abc.ABC):
     """Something that a row must reach."""
 
     @abc.abstractmethod
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """What was measured, beside what is wanted."""
 
 
@@ -23,11 +23,11 @@ class Faster(Target):
     factor: float
     than: str
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """The ratio of that entry."""
         theirs = outcome.entry(self.than)
         ratio = None if theirs is None else theirs.ratio
-        return Verdict(self.than, "≥", self.factor, " ×", ratio)
+        return TargetResult(self.than, "≥", self.factor, " ×", ratio)
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Accurate(Target):
 
     bound: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """Its largest deviation from the exact answer."""
-        return Verdict("error", "≤", self.bound, "", _single(outcome.entries[0].error), False)
+        return TargetResult("error", "≤", self.bound, "", _single(outcome.entries[0].error), False)
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,11 @@ class Compiles(Target):
 
     seconds: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """The seconds it needed before the first call."""
-        return Verdict("compiling", "≤", self.seconds, " s", _single(outcome.entries[0].prepare))
+        return TargetResult(
+            "compiling", "≤", self.seconds, " s", _single(outcome.entries[0].prepare)
+        )
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,9 @@ class Takes(Target):
 
     seconds: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """Its seconds."""
-        return Verdict("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
+        return TargetResult("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
 
 
 @dataclass(frozen=True)
@@ -70,12 +72,12 @@ class Needs(Target):
     megabytes: float
     contender: str
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """Its peak memory."""
         entry = outcome.entry(self.contender)
         measured = None if entry is None else _single(entry.megabytes)
         quantity = f"memory, {self.contender},"
-        return Verdict(quantity, "≤", self.megabytes, " MB", measured, False)
+        return TargetResult(quantity, "≤", self.megabytes, " MB", measured, False)
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ class Grows(Target):
 
     power: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """The exponent of the row's curve."""
         found = [curve.exponent for curve in outcome.curves[:1]]
-        return Verdict("growth exponent", "≤", self.power, "", _single(*found or [None]))
+        return TargetResult("growth exponent", "≤", self.power, "", _single(*found or [None]))
 
 
 def _single(value: float | None) -> Spread | None:

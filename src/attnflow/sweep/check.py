@@ -15,7 +15,7 @@ from attnflow.simulation import inputs
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.grid import Grid
 from attnflow.sweep.tile import Computer
-from attnflow.theory.checks.base import described
+from attnflow.verdicts import described
 
 Shapes = dict[str, tuple[int, ...]]
 MOST_KINDS = 10_000

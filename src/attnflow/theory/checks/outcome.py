@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from attnflow.theory.checks.base import Check, Draw, Part, Quantity, Verdict
+from attnflow.theory.checks.base import Check, Draw
+from attnflow.verdicts import Part, Quantity, Verdict
 
 RESOLVED = 0.75
 """At least this part of the draws must be resolved for a statement to hold."""
