@@ -15,10 +15,18 @@ Kind = TypeVar("Kind", bound="InputError")
 
 
 class Fault(NamedTuple):
-    """What went wrong and what to do about it, as two halves of a sentence."""
+    """What went wrong and what to do about it: each a sentence without its full stop.
+
+    >>> str(Fault("the steps collapsed", "use Fixed(dt)"))
+    'the steps collapsed. Use Fixed(dt).'
+    """
 
     reason: str
     remedy: str
+
+    def __str__(self) -> str:
+        """Two sentences."""
+        return f"{self.reason}. {self.remedy[:1].upper()}{self.remedy[1:]}."
 
 
 class InputError(ValueError):
@@ -79,8 +87,7 @@ class _Partial(BaseException):
     def __init__(self, reason: str, *, time: float, trajectory: Any, remedy: str = ""):
         said = reason
         if remedy:
-            advice = f"{remedy[0].upper()}{remedy[1:]}"
-            said = f"{reason}. {advice}. What was reached is in this error's .trajectory."
+            said = f"{Fault(reason, remedy)} What was reached is in this error's .trajectory."
         super().__init__(said)
         self.reason, self.remedy = reason, remedy
         self.time = time

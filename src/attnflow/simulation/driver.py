@@ -231,8 +231,7 @@ class _Run:
             who = f"x0 (run {i} of the batch)" if len(failed) > 1 else "x0"
             fault = self._fault(i, _final(self.problem, at), at)
             if fault is not None:
-                where = f"the velocity at {who} cannot be followed"
-                raise InputError(fault.reason, where=where, remedy=fault.remedy)
+                raise InputError(fault, where=f"the velocity at {who} cannot be followed")
 
     def _chunk(self, x: Array) -> int:
         """Steps in a chunk: a power of 4, so that few sizes are compiled."""
