@@ -60,3 +60,17 @@ def test_batches_have_no_report():
     )
     with pytest.raises(af.InputError, match="single run"):
         summarise(traj)
+
+
+def test_a_title_leaves_out_arrays_and_nothing_else():
+    x0, eye = af.initial.sphere(n=4, d=3, key=0), np.eye(3)
+    titles = [
+        (af.SA(9.0, V=eye), "SA(beta=9)"),
+        (af.Hardmax(V=eye), "Hardmax"),
+        (af.Noisy(af.SA(9.0, V=eye), 0.5), "Noisy(system=SA(beta=9), sigma=0.5)"),
+    ]
+    for system, title in titles:
+        run = af.simulate(system, x0, [0.0, 0.1], method=af.Fixed(0.1, "euler"), key=0)
+        report = summarise(run)
+        assert report.title == title
+        assert report.system == str(system)

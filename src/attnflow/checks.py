@@ -50,16 +50,18 @@ def as_number(value: Any, name: str) -> Array:
     return array
 
 
-def require_state(x: Any, masses: Any = None) -> None:
+def require_state(
+    x: Any, masses: Any = None, name: str = "x", name_of_masses: str = "masses"
+) -> None:
     """Refuse anything but tokens (n, d) and, where there are any, masses (n,)."""
     shape = np.shape(x)
     if len(shape) != 2 or 0 in shape:
         raise InputError(
-            f"x must have shape (n, d), one row for each token, but its shape is {shape}."
+            f"{name} must have shape (n, d), one row for each token, but its shape is {shape}."
         )
     if masses is not None and np.shape(masses) != shape[:1]:
         raise InputError(
-            f"masses must have shape {shape[:1]}, one for each token, but its shape is "
+            f"{name_of_masses} must have shape {shape[:1]}, one for each token, but its shape is "
             f"{np.shape(masses)}."
         )
 

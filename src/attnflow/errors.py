@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from attnflow.retired import FIELDS
 
@@ -15,18 +15,62 @@ __all__ = ["IncompleteRun", "InputError", "Interrupted", "ModelError", "NotConve
 LONGEST = 2000
 """No sentence has more letters: what it quotes may be a whole file."""
 
+Kind = TypeVar("Kind", bound="InputError")
+
+
+class Fault(NamedTuple):
+    """What went wrong and what to do about it: each a sentence without its full stop.
+
+    >>> str(Fault("the steps collapsed", "use Fixed(dt)"))
+    'the steps collapsed. Use Fixed(dt).'
+    """
+
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Two sentences."""
+        return f"{self.reason}. {self.remedy[:1].upper()}{self.remedy[1:]}."
+
 
 class InputError(ValueError):
     """Something that was passed in is wrong; the message names it and says what would be right.
 
-    Where it quotes something long, its middle is left out.
+    The message is made of the attributes: `where` (the places that lead to the mistake, the
+    outermost first), `reason` (a whole sentence, or its first half if there is a remedy) and
+    `remedy`. Where it quotes something long, its middle is left out.
+
+    >>> error = InputError("must be above 0", where=("system", "beta"), remedy="take 1")
+    >>> str(error), error.where, error.remedy
+    ('system: beta: must be above 0: take 1.', ('system', 'beta'), 'take 1')
     """
 
-    def __init__(self, message: object):
-        said = str(message)
+    def __init__(self, reason: object, *, where: str | Sequence[str] = (), remedy: str = ""):
+        self.where = (where,) if isinstance(where, str) else tuple(where)
+        self.reason, self.remedy = str(reason), remedy
+        fault = self.fault
+        said = f"{fault.reason}: {remedy}." if remedy else fault.reason
         if len(said) > LONGEST:
             said = f"{said[: LONGEST // 2]} … {said[-LONGEST // 4 :]}"
         super().__init__(said)
+
+    @property
+    def fault(self) -> Fault:
+        """The reason with its places, and the remedy."""
+        return Fault(": ".join((*self.where, self.reason)), self.remedy)
+
+    @classmethod
+    def of(cls: type[Kind], error: InputError, *where: str) -> Kind:
+        """The same mistake as an error of this kind, with the places that lead to it."""
+        return cls(error.reason, where=(*where, *error.where), remedy=error.remedy)
+
+    def at(self: Kind, *where: str) -> Kind:
+        """The same error, with the places that lead to it.
+
+        >>> str(InputError("missing.", where=("beta",)).at("run.toml", "system"))
+        'run.toml: system: beta: missing.'
+        """
+        return self.of(self, *where)
 
 
 class NotConverged(InputError):
@@ -44,19 +88,23 @@ class WriteError(InputError, OSError):
 class _Partial(BaseException):
     """A run that ended early, with what it has reached."""
 
-    def __init__(self, message: str, *, time: float, trajectory: Any):
-        super().__init__(message)
+    def __init__(self, reason: str, *, time: float, trajectory: Any, remedy: str = ""):
+        said = reason
+        if remedy:
+            said = f"{Fault(reason, remedy)} What was reached is in this error's .trajectory."
+        super().__init__(said)
+        self.reason, self.remedy = reason, remedy
         self.time = time
         self.trajectory = trajectory
 
     def __reduce__(self) -> Any:
         """How it travels from one process to another, where keywords would be lost."""
-        kept = partial(type(self), time=self.time, trajectory=self.trajectory)
-        return kept, self.args
+        more = {"time": self.time, "trajectory": self.trajectory, "remedy": self.remedy}
+        return partial(type(self), **more), (self.reason,)
 
 
 class IncompleteRun(_Partial, RuntimeError):
-    """A run could not go on.
+    """A run could not go on: `reason` says why, and `remedy` what to do.
 
     `time` is how far it got (the smallest over a batch) and `trajectory` holds everything up to
     there: the saves that were reached, NaN where a member of a batch did not reach one, and the
@@ -97,3 +145,13 @@ def sentence(error: BaseException) -> str:
     if any("Traceback" in line for line in lines):
         return next((li for li in reversed(lines) if re.match(r"[\w.]+: ", li)), lines[0])
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def first_line(error: BaseException) -> str:
+    r"""The first line of what somebody else's error says, or its name where it says nothing.
+
+    >>> first_line(ValueError("no such thing\nat line 3")), first_line(KeyError())
+    ('no such thing', 'KeyError')
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -74,7 +74,7 @@ def _told(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         why = error.strerror or str(error)
-        raise WriteError(f"{path} could not be written: {why}.") from error
+        raise WriteError(f"{why}.", where=f"{path} could not be written") from error
 
 
 def atomic_write_text(path: Path, text: str) -> None:
@@ -106,7 +106,7 @@ def file_lock(path: Path, refusal: str) -> Iterator[None]:
     try:
         file = path.open("a+b", buffering=0)
     except OSError as error:
-        raise WriteError(f"{path} could not be written: {error.strerror}.") from error
+        raise WriteError(f"{error.strerror}.", where=f"{path} could not be written") from error
     with file:
         if not locked(file.fileno(), exclusive=True, seconds=GLANCE):
             file.seek(0)
@@ -190,7 +190,8 @@ def _own(scratch: Path, path: Path) -> int | None:
                     return descriptor
             os.close(descriptor)
         if time.monotonic() >= end:
-            raise WriteError(f"{path}: another process has been writing it for {PATIENCE:g} s.")
+            why = f"another process has been writing it for {PATIENCE:g} s."
+            raise WriteError(why, where=str(path))
 
 
 def _remove(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,7 +12,9 @@ from jaxtyping import Array, Float
 
 from attnflow import observe
 from attnflow.errors import InputError
+from attnflow.records import plain
 from attnflow.simulation import Trajectory
+from attnflow.systems.base import title_of
 
 __all__ = ["Report", "summarise"]
 
@@ -26,6 +28,7 @@ class Report:
 
     Attributes:
         system: the system, with its parameters.
+        title: the system without its arrays, for pictures; a loaded run has its whole name.
         method: the method, with its parameters.
         n: number of tokens.
         d: dimension of the tokens.
@@ -41,6 +44,7 @@ class Report:
     """
 
     system: str
+    title: str
     method: str
     n: int
     d: int
@@ -60,7 +64,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, for `--json`."""
-        return asdict(self) | {"staircase": [list(step) for step in self.staircase]}
+        return plain(self) | {"staircase": plain(self.staircase)}
 
 
 def summarise(trajectory: Trajectory) -> Report:
@@ -68,12 +72,13 @@ def summarise(trajectory: Trajectory) -> Report:
     if trajectory.final.ndim != 2 or getattr(trajectory.xs, "ndim", 0) != 3:
         raise InputError("a report needs a single run (not a batch) with saved states.")
     trajectory = trajectory.with_digits
-    tokens = trajectory.positions
+    tokens, system = trajectory.positions, trajectory.known_system
     n, d = tokens.shape[1:]
     scale = float(np.sqrt(np.mean(np.sum(np.asarray(tokens[0]) ** 2, axis=-1))))
     tolerance = TOLERANCE * scale if scale > 0 else TOLERANCE
     return Report(
         system=str(trajectory.system),
+        title=str(trajectory.system) if system is None else title_of(system),
         method=str(trajectory.method),
         n=n,
         d=d,

@@ -190,10 +190,7 @@ class Sphere(Space):
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Normalise rows that are unit up to 1e-6 (float32: 1e-4); refuse any other."""
-        lengths = None if is_traced(x) else np.linalg.norm(x, axis=-1)
-        remedy = "attnflow.initial.normalise(x0) puts tokens on the unit sphere"
-        _require_unit(lengths, x.dtype, "norm", remedy)
-        return unit_rows(x)
+        return admit_unit_rows(x, "x0")
 
 
 class Ellipsoid(Space):
@@ -253,7 +250,7 @@ class Ellipsoid(Space):
         traced = is_traced((x, self.D))
         lengths = None if traced else np.linalg.norm(self._inverse(x), axis=-1)
         remedy = "attnflow.spaces.Ellipsoid(D).retract(x0) puts tokens on the ellipsoid"
-        _require_unit(lengths, x.dtype, "|D⁻¹x|", remedy)
+        _require_unit(lengths, x.dtype, "x0", "|D⁻¹x|", remedy)
         return self.retract(x)
 
 
@@ -290,7 +287,17 @@ def require_angles(x: Any, name: str) -> None:
         )
 
 
-def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str, remedy: str) -> None:
+def admit_unit_rows(x: Float[Array, "*n d"], name: str) -> Float[Array, "*n d"]:
+    """Normalise rows that are unit up to 1e-6 (float32: 1e-4); refuse any other."""
+    lengths = None if is_traced(x) else np.linalg.norm(x, axis=-1)
+    remedy = f"attnflow.initial.normalise({name}) puts tokens on the unit sphere"
+    _require_unit(lengths, x.dtype, name, "norm", remedy)
+    return unit_rows(x)
+
+
+def _require_unit(
+    lengths: np.ndarray | None, dtype: np.dtype, name: str, what: str, remedy: str
+) -> None:
     if lengths is None:
         return
     tolerance = 1e-4 if dtype == np.float32 else 1e-6
@@ -301,6 +308,7 @@ def _require_unit(lengths: np.ndarray | None, dtype: np.dtype, what: str, remedy
         value = float(lengths[worst])
         hint = "a token at the origin has no direction" if value == 0 else remedy
         raise InputError(
-            f"x0 must have rows of {what} 1 (to {tolerance:g}), but token {where} has "
-            f"{value:g}: {hint}."
+            f"{name} must have rows of {what} 1 (to {tolerance:g}), but token {where} has "
+            f"{value:g}",
+            remedy=hint,
         )

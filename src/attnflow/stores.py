@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnflow.checks import require_memory
-from attnflow.errors import InputError
+from attnflow.errors import InputError, first_line
 from attnflow.records import read_json
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def readable(path: Path | str) -> Iterator[None]:
 
 def damaged(path: Path | str, error: Exception) -> InputError:
     """The error for a store that cannot be read, with the first line of why."""
-    said = str(error).strip().splitlines() or [type(error).__name__]
-    return InputError(f"{path} is damaged and cannot be read: {said[0]}")
+    return InputError(first_line(error), where=f"{path} is damaged and cannot be read")
 
 
 def require_plain(path: Path) -> None:
@@ -84,7 +83,7 @@ def require_plain(path: Path) -> None:
         files = [path / "zarr.json", *sorted(path.glob("*/zarr.json"))]
         plain = all(_plain(read_json(file)) for file in files)
     except InputError as error:
-        raise InputError(f"{path} is no whole Zarr store: {error}") from None
+        raise error.at(f"{path} is no whole Zarr store") from None
     if not plain:
         raise InputError(f"{path} is not opened: it is no Zarr store of numbers and words alone.")
 

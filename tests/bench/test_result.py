@@ -8,7 +8,7 @@ from PIL import Image
 
 from attnflow.bench import Outcome, Results, plot, tables
 from attnflow.bench.machine import Machine, this_machine
-from attnflow.bench.result import Curve, Entry, Spread, Verdict
+from attnflow.bench.result import Curve, Entry, Spread, TargetResult
 from attnflow.errors import InputError
 
 MACHINE = Machine("A processor", 2, 23.5, "Linux", "3.11", {"jax": "0.10"})
@@ -31,9 +31,9 @@ RESULTS = Results(
                 Entry("KeOps", note="not installed"),
             ],
             verdicts=[
-                Verdict("PyTorch SDPA", "≥", 2.5, " ×", RATIO),
-                Verdict("KeOps", "≥", 10.0, " ×", None),
-                Verdict("error", "≤", 1e-12, "", Spread(2e-12, 2e-12, 2e-12), timed=False),
+                TargetResult("PyTorch SDPA", "≥", 2.5, " ×", RATIO),
+                TargetResult("KeOps", "≥", 10.0, " ×", None),
+                TargetResult("error", "≤", 1e-12, "", Spread(2e-12, 2e-12, 2e-12), timed=False),
             ],
             others=0.01,
         ),

@@ -13,7 +13,7 @@ from attnflow.bench.memory import megabytes
 from attnflow.bench.ours import Scaled
 from attnflow.bench.peers import JAX_DENSE, NUMPY
 from attnflow.bench.problem import DriftProblem
-from attnflow.bench.result import Curve, Entry, Outcome, Spread, Verdict
+from attnflow.bench.result import Curve, Entry, Outcome, Spread, TargetResult
 from attnflow.bench.runs import FULL, Metastable, PhaseDiagram
 from attnflow.bench.targets import Accurate, Compiles, Faster, Grows, Needs, Takes
 from attnflow.bench.timing import BRISK
@@ -73,7 +73,7 @@ def test_who_cannot_take_part_does_not_stop_the_others():
     assert ours.seconds is not None
     assert missing == Entry("elsewhere", note="not installed")
     assert broken == Entry("broken", note="failed: no such")
-    assert outcome.verdicts == [Verdict("elsewhere", "≥", 1.0, " ×", None)]
+    assert outcome.verdicts == [TargetResult("elsewhere", "≥", 1.0, " ×", None)]
     assert outcome.verdicts[0].met is None
 
 

@@ -112,10 +112,10 @@ def test_a_run_that_could_not_go_on_is_shown_as_far_as_it_came(monkeypatch):
     def simulate(system, x0, ts, **_):
         reached = real(system, x0, ts[:10])
         raise IncompleteRun(
-            "Adaptive reached t = 0.45 of 4: the steps collapsed. Use Fixed(dt). What was reached "
-            "is in this error's .trajectory.",
+            "Adaptive reached t = 0.45 of 4: the steps collapsed",
             time=0.45,
             trajectory=reached,
+            remedy="use Fixed(dt)",
         )
 
     real = module.simulate

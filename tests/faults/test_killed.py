@@ -33,7 +33,7 @@ FIGURES = """
 from matplotlib.figure import Figure
 from attnflow.figures.recipes import RECIPES
 from attnflow.figures.recipe import Picture, Recipe
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 def make(size):
     figure = Figure()
     figure.subplots().plot(range(9))

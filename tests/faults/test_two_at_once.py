@@ -220,7 +220,7 @@ from matplotlib.figure import Figure
 from attnflow.figures import gallery
 from attnflow.figures.recipe import Picture, Recipe
 from attnflow.figures.recipes import RECIPES
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 def drawn(size):
     return Picture(Figure(), {}, (Quantity("a", 1, "≥", 1),))
 def dying(size):

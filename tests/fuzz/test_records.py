@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from attnflow.bench.machine import Machine
-from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, Verdict
+from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, TargetResult
 from attnflow.figures import write_index
 from attnflow.figures.export import Written
 from attnflow.theory.search.record import Hit, Record
@@ -26,7 +26,7 @@ RESULTS = Results(
             "time against n",
             [Entry("attnflow", SPREAD, SPREAD, 1e-12, 3.0, 0.5, "a word")],
             [Curve("attnflow", "S²", [10, 100], [0.1, 1.0], 1.0)],
-            [Verdict("error", "≤", 1e-12, "", SPREAD, False)],
+            [TargetResult("error", "≤", 1e-12, "", SPREAD, False)],
             0.1,
         )
     ],

@@ -15,7 +15,7 @@ from attnflow.attention import Blocked, Mask
 from attnflow.errors import InputError
 from attnflow.simulation import Method
 from attnflow.spaces import Sphere
-from attnflow.spec import write_spec
+from attnflow.spec import toml_of, write_spec
 from attnflow.spec.read import parse_spec
 from attnflow.systems import System
 from attnflow.systems.cbo import OBJECTIVES
@@ -209,3 +209,26 @@ def test_the_key_of_a_run_is_no_part_of_its_spec():
     noisy = af.Noisy(af.SA(2.0), 0.1)
     x0, ts = np.eye(3), [0.0, 1.0]
     assert write_spec(noisy.with_key(jax.random.key(1)), x0, ts) == write_spec(noisy, x0, ts)
+
+
+def test_every_number_of_a_table_comes_back_to_the_last_digit():
+    numbers = [np.inf, -np.inf, 1 / 3, -0.0, 5e-324, 1.7976931348623157e308, 1e16, 1e22]
+    fields = {
+        "title": '[\n    1,\n] "and" so on',
+        "system": {"rows": np.array([numbers, numbers]), "one": np.float64(0.1), "n": np.int64(3)},
+        "keep": {"a b": {"observable": "energy", "quantiles": [0.1, 0.9]}},
+    }
+    text = toml_of(fields)
+    read = tomllib.loads(text)
+    assert read["title"] == fields["title"]
+    np.testing.assert_array_equal(read["system"].pop("rows"), fields["system"]["rows"])
+    assert np.signbit(tomllib.loads(text)["system"]["rows"][0][3])
+    assert read["system"] == {"one": 0.1, "n": 3}
+    assert read["keep"] == fields["keep"]
+    assert np.isnan(tomllib.loads(toml_of({"x": float("nan")}))["x"])
+
+
+def test_a_token_has_a_line_of_its_own():
+    text = write_spec(af.SA(1.0), np.eye(3), [0.0, 1.0])
+    assert "tokens = [\n    [1.0, 0.0, 0.0],\n    [0.0, 1.0, 0.0],\n" in text
+    assert "values = [0.0, 1.0]\n" in text

@@ -135,7 +135,7 @@ def test_attributes_say_what_it_is(store):
 
 def test_a_full_disk_loses_nothing(store, monkeypatch):
     fill(store, store.grid[0], 1.0)
-    monkeypatch.setattr("attnflow.sweep.store.atomic_write_text", _full)
+    monkeypatch.setattr("attnflow.sweep.store.write_json", _full)
     with pytest.raises(InputError, match="No space left on device"):
         fill(store, store.grid[1], 2.0)
     assert [block.number for block in store.done()] == [0]

@@ -112,6 +112,14 @@ def test_a_row_in_the_table_gives_specs_sweeps_and_its_line_in_the_list(monkeypa
     assert Shrinking.equation in said
 
 
+def test_an_infinite_parameter_comes_back_from_its_spec(monkeypatch):
+    """JSON's `Infinity` would be no TOML."""
+    monkeypatch.setitem(af.SYSTEMS, "Shrinking", Shrinking)
+    text = write_spec(Shrinking(np.inf), X0, TS)
+    assert "rate = inf" in text
+    assert float(parse_spec(tomllib.loads(text)).build().system.rate) == np.inf
+
+
 def test_one_that_does_not_name_its_parameters_is_not_written(monkeypatch):
     monkeypatch.setitem(af.SYSTEMS, "Shrinking", Shrinking)
     monkeypatch.delattr(Shrinking, "parameters")

@@ -108,9 +108,10 @@ class Sinkhorn(Kind):
         largest = float(jnp.abs(scores).max())
         if np.isfinite(largest):
             raise NotConverged(
-                f"beta: doubly stochastic weights for scores up to {largest:.3g} have columns that "
-                f"are not right to {self.tol:g} after {self.max_sweeps} sweeps: take a "
-                "smaller beta, or Sinkhorn(tol, max_sweeps) with more of either."
+                f"doubly stochastic weights for scores up to {largest:.3g} have columns that are "
+                f"not right to {self.tol:g} after {self.max_sweeps} sweeps",
+                where="beta",
+                remedy="take a smaller beta, or Sinkhorn(tol, max_sweeps) with more of either",
             )
 
 

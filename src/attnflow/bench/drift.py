@@ -12,7 +12,7 @@ from attnflow.bench.contender import Call, Contender
 from attnflow.bench.memory import megabytes
 from attnflow.bench.problem import DriftProblem
 from attnflow.bench.result import Curve, Entry, Outcome
-from attnflow.bench.row import Row, first_line
+from attnflow.bench.row import Row
 from attnflow.bench.targets import Target
 from attnflow.bench.timing import (
     BRISK,
@@ -25,6 +25,7 @@ from attnflow.bench.timing import (
     ratios,
     spread,
 )
+from attnflow.errors import first_line
 
 
 class Absent(Exception):
@@ -139,7 +140,7 @@ def prepared(
     try:
         return contender.ready(problem, x)
     except Exception as error:  # one contender that fails must not end a long benchmark
-        raise Absent(f"failed: {first_line(error)}") from error
+        raise Absent(f"failed: {first_line(error):.80}") from error
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attnflow.bench.machine import Machine
 from attnflow.errors import InputError
-from attnflow.files import atomic_write_text
-from attnflow.records import read_json, read_record
+from attnflow.records import read_json, read_record, write_json
+from attnflow.verdicts import Quantity
 
 FORMAT = "attnflow bench 1"
 DISTURBING = 0.25
@@ -69,26 +68,30 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TargetResult:
     """A target, `quantity ≥ bound` or `quantity ≤ bound`, and what was measured, if it could be.
 
     `timed` says that it is a matter of time, so that other programs can spoil it.
     """
 
     quantity: str
-    sense: str
+    sense: Literal["≤", "≥"]
     bound: float
     unit: str
     measured: Spread | None
     timed: bool = True
 
     @property
-    def met(self) -> bool | None:
-        """Whether the median meets the target; None without a measurement."""
+    def median(self) -> Quantity | None:
+        """The median beside its bound; None without a measurement."""
         if self.measured is None:
             return None
-        median = self.measured.median
-        return median >= self.bound if self.sense == "≥" else median <= self.bound
+        return Quantity(self.quantity, self.measured.median, self.sense, self.bound)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median meets the target; None without a measurement."""
+        return None if self.median is None else self.median.holds
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Outcome:
     title: str
     entries: list[Entry] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[TargetResult] = field(default_factory=list)
     others: float | None = None
 
     @property
@@ -146,7 +149,7 @@ class Results:
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        atomic_write_text(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+        write_json(path, self.to_json())
 
     @classmethod
     def load(cls, path: Path) -> Results:

@@ -9,6 +9,7 @@ from attnflow.bench.machine import Neighbours, wait_for_quiet
 from attnflow.bench.result import DISTURBING, Entry, Outcome
 from attnflow.bench.targets import Target
 from attnflow.bench.timing import OnProgress
+from attnflow.errors import first_line
 
 
 class Row(abc.ABC):
@@ -39,7 +40,7 @@ class Row(abc.ABC):
         try:
             outcome = self.measure(on_progress)
         except Exception as error:
-            note = f"failed: {first_line(error)}"
+            note = f"failed: {first_line(error):.80}"
             outcome = Outcome(self.name, self.title, [Entry("attnflow", note=note)])
         verdicts = [target.judge(outcome) for target in self.targets]
         return replace(outcome, verdicts=verdicts, others=neighbours.cores())
@@ -62,12 +63,3 @@ def undisturbed(row: Row, attempts: int, on_progress: OnProgress) -> Outcome:
         if not outcome.disturbed:
             break
     return outcome
-
-
-def first_line(error: Exception) -> str:
-    r"""The message of an error, short enough for a table.
-
-    >>> first_line(ValueError("no such thing\nat line 3"))
-    'no such thing'
-    """
-    return str(error).partition("\n")[0][:80] or type(error).__name__

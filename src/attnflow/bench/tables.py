@@ -8,7 +8,7 @@ from typing import Literal
 
 from rich.table import Table
 
-from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, Verdict
+from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, TargetResult
 
 
 @dataclass(frozen=True)
@@ -98,34 +98,32 @@ def of_targets(results: Results, called: Callable[[Outcome], str]) -> Grid:
     return Grid("Targets", ["row", "target", "measured", "verdict"], rows)
 
 
-def target(verdict: Verdict) -> str:
+def target(verdict: TargetResult) -> str:
     """The target in words.
 
-    >>> target(Verdict("PyTorch", "≥", 2.5, " ×", None))
+    >>> target(TargetResult("PyTorch", "≥", 2.5, " ×", None))
     '≥ 2.5 × PyTorch'
-    >>> target(Verdict("error", "≤", 1e-12, "", None))
+    >>> target(TargetResult("error", "≤", 1e-12, "", None))
     'error ≤ 1e-12'
     """
     bound = f"{verdict.sense} {verdict.bound:,g}{verdict.unit}"
     return f"{bound} {verdict.quantity}" if verdict.unit == " ×" else f"{verdict.quantity} {bound}"
 
 
-def measured(verdict: Verdict) -> str:
+def measured(verdict: TargetResult) -> str:
     """What was measured against it."""
     return "—" if verdict.measured is None else f"{ranged(verdict.measured)}{verdict.unit}"
 
 
-def judged(verdict: Verdict) -> str:
+def judged(verdict: TargetResult) -> str:
     """Met, or missed and by how much.
 
-    >>> judged(Verdict("speed", "≥", 2.0, " ×", Spread(1.5, 1.4, 1.6)))
+    >>> judged(TargetResult("speed", "≥", 2.0, " ×", Spread(1.5, 1.4, 1.6)))
     'missed by 25 %'
     """
-    if verdict.measured is None:
+    if verdict.median is None:
         return "not measured"
-    if verdict.met:
-        return "met"
-    return f"missed by {100 * abs(verdict.measured.median / verdict.bound - 1):.0f} %"
+    return "met" if verdict.met else f"missed by {-100 * verdict.median.slack:.0f} %"
 
 
 def duration(seconds: float) -> str:

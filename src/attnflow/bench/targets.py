@@ -5,14 +5,14 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 
-from attnflow.bench.result import Outcome, Spread, Verdict
+from attnflow.bench.result import Outcome, Spread, TargetResult
 
 
 class Target(abc.ABC):
     """Something that a row must reach."""
 
     @abc.abstractmethod
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         """Compare what was measured with the target."""
 
 
@@ -23,10 +23,10 @@ class Faster(Target):
     factor: float
     than: str
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         theirs = outcome.entry(self.than)
         ratio = None if theirs is None else theirs.ratio
-        return Verdict(self.than, "≥", self.factor, " ×", ratio)
+        return TargetResult(self.than, "≥", self.factor, " ×", ratio)
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Accurate(Target):
 
     bound: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
-        return Verdict("error", "≤", self.bound, "", _single(outcome.entries[0].error), False)
+    def judge(self, outcome: Outcome) -> TargetResult:
+        return TargetResult("error", "≤", self.bound, "", _single(outcome.entries[0].error), False)
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,10 @@ class Compiles(Target):
 
     seconds: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
-        return Verdict("compiling", "≤", self.seconds, " s", _single(outcome.entries[0].prepare))
+    def judge(self, outcome: Outcome) -> TargetResult:
+        return TargetResult(
+            "compiling", "≤", self.seconds, " s", _single(outcome.entries[0].prepare)
+        )
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,8 @@ class Takes(Target):
 
     seconds: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
-        return Verdict("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
+    def judge(self, outcome: Outcome) -> TargetResult:
+        return TargetResult("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,11 @@ class Needs(Target):
     megabytes: float
     contender: str
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         entry = outcome.entry(self.contender)
         measured = None if entry is None else _single(entry.megabytes)
         quantity = f"memory, {self.contender},"
-        return Verdict(quantity, "≤", self.megabytes, " MB", measured, False)
+        return TargetResult(quantity, "≤", self.megabytes, " MB", measured, False)
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,9 @@ class Grows(Target):
 
     power: float
 
-    def judge(self, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> TargetResult:
         found = [curve.exponent for curve in outcome.curves[:1]]
-        return Verdict("growth exponent", "≤", self.power, "", _single(*found or [None]))
+        return TargetResult("growth exponent", "≤", self.power, "", _single(*found or [None]))
 
 
 def _single(value: float | None) -> Spread | None:

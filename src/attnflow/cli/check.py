@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,7 +71,7 @@ def _list_checks() -> None:
 
 
 def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> None:
-    from attnflow.files import atomic_write_text
+    from attnflow.records import write_json
     from attnflow.theory.checks import CHECKS, find
 
     check_output(json_file)
@@ -88,8 +87,7 @@ def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> N
         stopped = True
         console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} checks.")
     if json_file is not None:
-        records = [outcome.to_json() for outcome in outcomes]
-        atomic_write_text(json_file, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        write_json(json_file, [outcome.to_json() for outcome in outcomes])
         console.print(f"wrote {bold(json_file)}", soft_wrap=True)
     failed = _tell_failed(outcomes)
     raise typer.Exit(stop_code() if stopped else int(failed))

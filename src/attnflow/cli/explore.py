@@ -85,7 +85,8 @@ def _listening(host: str, port: int | None) -> socket.socket:
         try:
             return socket.create_server((host, at), family=family, backlog=WAITING)
         except OSError as error:
-            why = str(error.strerror).partition(" (while")[0]
+            # create_server adds the address to the system's words, which is named already.
+            why = getattr(error.__context__, "strerror", None) or error.strerror
         except (TypeError, ValueError):  # for a malformed name
             why = "this is not an address"
     raise InputError(f"host or port: cannot listen on {host}:{port or PORT}: {why}.")

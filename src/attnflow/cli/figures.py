@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +66,7 @@ def _figures(
     from attnflow.errors import InputError, unknown
     from attnflow.figures import RECIPES, SIZES, find, gallery
     from attnflow.figures.gallery import INDEX
-    from attnflow.files import atomic_write_text
+    from attnflow.records import write_json
 
     check_output(json_file)
     check_place(out / INDEX if out.is_dir() else out)
@@ -95,7 +93,7 @@ def _figures(
             stopped = True
             console.print(f"[bold red]stopped[/] after {len(done)} of {len(chosen)} figures.")
     if json_file is not None:
-        atomic_write_text(json_file, json.dumps([asdict(one) for one in done], indent=1) + "\n")
+        write_json(json_file, done)
     console.print(f"{len(done)} figures in {bold(out)}: {bold(out / INDEX)}", soft_wrap=True)
     raise typer.Exit(stop_code() if stopped else int(failed))
 

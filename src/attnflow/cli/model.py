@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +83,7 @@ def _model(
     from attnflow.model_report import html_report, to_json
     from attnflow.models import load
     from attnflow.models.survey import survey
+    from attnflow.records import write_json
 
     loaded = load(name, dtype=dtype, revision=revision)
     bar = sys.stderr.isatty()
@@ -92,8 +92,7 @@ def _model(
     atomic_write_text(out, html_report(found))
     written = [out]
     if json_file is not None:
-        numbers = json.dumps(to_json(found), indent=1, ensure_ascii=False, allow_nan=False)
-        atomic_write_text(json_file, numbers + "\n")
+        write_json(json_file, to_json(found))
         written.append(json_file)
     for path in written:
         console.print(f"wrote {bold(path)}", soft_wrap=True)

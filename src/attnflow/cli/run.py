@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,8 +95,8 @@ def _tell(
     json_file: Path | None,
 ) -> None:
     """Print the report and write the requested files."""
-    from attnflow.files import atomic_write_text
     from attnflow.plot import animate, overview
+    from attnflow.records import write_json
     from attnflow.report import summarise
 
     report = summarise(trajectory)
@@ -106,7 +105,7 @@ def _tell(
     if store is not None:
         written.append(trajectory.save(store))
     if json_file is not None:
-        atomic_write_text(json_file, json.dumps(report.to_json(), indent=1) + "\n")
+        write_json(json_file, report.to_json())
         written.append(json_file)
     overview(trajectory, report, title=title, path=out)
     written.append(out)

@@ -166,7 +166,7 @@ class _Keeper:
 
     def _spec(self, finding: Finding, trial: Trial) -> str:
         from attnflow.spec import write_spec
-        from attnflow.theory.checks.base import described
+        from attnflow.verdicts import described
 
         header = f"# {self.question.source}: {finding.sentence}\n# {described(trial.about)}\n"
         return header + write_spec(trial.system, trial.x0, trial.ts, trial.method)
@@ -178,7 +178,7 @@ def spec_path(record: Path, run: int) -> Path:
 
 
 def _tell(record: Record, path: Path, runs: int, seconds: float) -> None:
-    from attnflow.theory.checks.base import described
+    from attnflow.verdicts import described
 
     table = Table("seen", "runs")
     for seen, count in record.tally.most_common():

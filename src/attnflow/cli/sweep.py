@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -138,12 +136,12 @@ def _sweep(
 
 
 def _plan(spec: Path, json_file: Path | None) -> None:
-    from attnflow.files import atomic_write_text
+    from attnflow.records import write_json
     from attnflow.sweep import plan
 
     found = plan(spec)
     if json_file is not None:
-        atomic_write_text(json_file, json.dumps(asdict(found), indent=2) + "\n")
+        write_json(json_file, found)
     console.print(
         f"{found.cells:,} cells, {found.runs:,} runs in {found.tasks:,} tasks; "
         f"{found.compilations:,} to compile; at most {_amount(found.bytes)} in the store.",
@@ -153,12 +151,12 @@ def _plan(spec: Path, json_file: Path | None) -> None:
 
 def _tell(store: Path, json_file: Path | None) -> Status:
     from attnflow import sweep
-    from attnflow.files import atomic_write_text
-    from attnflow.theory.checks.base import described
+    from attnflow.records import write_json
+    from attnflow.verdicts import described
 
     found = sweep.status(store)
     if json_file is not None:
-        atomic_write_text(json_file, json.dumps(asdict(found), indent=2) + "\n")
+        write_json(json_file, found)
     said = [f"{found.done} of {found.cells} cells, each of {found.realisations} runs"]
     if found.running:
         said.append("running")

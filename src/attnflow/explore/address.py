@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from attnflow.errors import InputError
+from attnflow.records import refusal
 from attnflow.retired import FIELDS
 
 View = TypeVar("View", bound="Address")
@@ -49,9 +50,8 @@ class Address(BaseModel):
             view = cls.model_validate(fields)
         except ValidationError as error:
             first = error.errors()[0]
-            name, why = cls.label(str(first["loc"][0]), fields), first["msg"]
-            said = str(first["input"])[:40]
-            raise InputError(f"{name}: {why[0].lower()}{why[1:]}, but it is {said!r}.") from None
+            name, said = cls.label(str(first["loc"][0]), fields), str(first["input"])[:40]
+            raise InputError(f"{refusal(first)}, but it is {said!r}.", where=name) from None
         view.check()
         return view
 

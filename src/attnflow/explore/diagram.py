@@ -73,7 +73,7 @@ class Diagram:
         try:
             form = _form_like(cell, round(beta, 6), round(max(2.0, 1.5 * t), 6))
         except InputError as error:
-            raise InputError(f"Flow cannot show this run: {error}") from None
+            raise error.at("Flow cannot show this run") from None
         if lost := _lost(cell, form):
             raise InputError(f"Flow cannot show this run: its form has no place for {lost}.")
         return form

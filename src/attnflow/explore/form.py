@@ -86,7 +86,7 @@ class Form(Address):
     def check(self) -> None:
         """Raise if the system is unknown or a size is too large."""
         if self.system not in PRESETS:
-            raise InputError(f"System: {unknown('system', self.system, PRESETS)}")
+            raise unknown("system", self.system, PRESETS).at("System")
         self._check_matrices()
         if self.layered:
             limits.check_layers(self.until)

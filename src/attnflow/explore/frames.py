@@ -78,8 +78,7 @@ def run_flow(spec: RunSpec, on_progress: OnProgress) -> Frames:
 
 def _ended(error: IncompleteRun) -> str:
     """Why a run could not go on, with what one can choose on the page."""
-    why = str(error).partition(". ")[0]
-    return f"{why}. Choose the method fixed or coarsening, or an earlier t."
+    return f"{error.reason}. Choose the method fixed or coarsening, or an earlier t."
 
 
 def look_at(trajectory: Trajectory, on_progress: OnProgress) -> Frames:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -24,6 +23,7 @@ from attnflow.explore.saving import Saved, connect_saving, shelf
 from attnflow.explore.stage import boxed, columns, picture, warning
 from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
 from attnflow.plot import screen
+from attnflow.records import json_text
 from attnflow.simulation import simulate
 from attnflow.theory.checks import CHECKS, Check, Outcome, check
 
@@ -216,7 +216,7 @@ SAVED = {
     "json": Saved(
         "Outcome as JSON",
         "attnflow-check.json",
-        lambda _, found: json.dumps(found.outcome.to_json(), indent=2, ensure_ascii=False),
+        lambda _, found: json_text(found.outcome.to_json()),
     ),
     "zarr": Saved(
         "Example as Zarr", "attnflow-example.zarr.zip", lambda _, found: _example_zarr(found)

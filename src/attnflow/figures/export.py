@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from attnflow.errors import unknown
 from attnflow.figures import recipes
 from attnflow.figures.recipe import SIZES, Picture, Recipe, Size
-from attnflow.files import atomic_write, atomic_write_text
+from attnflow.files import atomic_write
 from attnflow.plot.style import save, style
+from attnflow.records import write_json
 
 
 @dataclass(frozen=True)
@@ -82,29 +79,11 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
                 files=files,
                 seconds=time.monotonic() - begun,
             )
-            numbers = asdict(written) | {"numbers": plain(picture.numbers)}
-            atomic_write_text(place, json.dumps(numbers, indent=1, ensure_ascii=False) + "\n")
+            write_json(place, asdict(written) | {"numbers": picture.numbers})
             record.unlink(missing_ok=True)
             for file in files:
                 place.with_name(file).replace(folder / file)
     return written
-
-
-def plain(value: Any) -> Any:
-    """Arrays as lists and infinities as words, because JSON has neither.
-
-    >>> plain({"r": np.array([0.5, np.inf])})
-    {'r': [0.5, 'inf']}
-    """
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return plain(np.asarray(value).tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
 
 
 def _files(name: str, picture: Picture, folder: Path, film: bool) -> list[str]:

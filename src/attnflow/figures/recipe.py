@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 Size = Literal["quick", "paper"]
 SIZES: tuple[Size, ...] = ("quick", "paper")

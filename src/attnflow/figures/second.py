@@ -16,8 +16,8 @@ from jaxtyping import ArrayLike, Float, Inexact, Real
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.inputs import Numbers
+from attnflow.verdicts import Quantity
 
 Field = Callable[[float, np.ndarray], np.ndarray]
 """`(t, x)` to the velocity; x may have leading axes for replicates."""

@@ -20,7 +20,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         table = records.read_json(path)
     except InputError as error:
-        raise ModelError(error) from None
+        raise ModelError.of(error) from None
     if not isinstance(table, dict):
         raise ModelError(f"{path} must hold a table of fields, not {type(table).__name__}.")
     return table

@@ -77,7 +77,7 @@ def _refusing(what: str) -> Iterator[None]:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise ModelError(f"{what}: {error}.") from None
+        raise ModelError(f"{error}.", where=what) from None
 
 
 def encode(tokenizer: Any, texts: str | Sequence[str], padding: int) -> Encoded:

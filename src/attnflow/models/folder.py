@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from attnflow.errors import InputError, ModelError
+from attnflow.errors import InputError, ModelError, first_line
 from attnflow.extras import import_optional
 
 WANTED = (
@@ -44,8 +44,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(WANTED)))
     except (OSError, ValueError, RuntimeError) as error:
         at = "" if revision is None else f" at revision {revision!r}"
-        said = str(error).strip().splitlines() or [type(error).__name__]
         raise ModelError(
             f"{name}{at} is not a folder here, and it could not be loaded from the hub or its "
-            f"cache: {said[0]}"
+            f"cache: {first_line(error)}"
         ) from None

@@ -42,7 +42,8 @@ def load(name: str | Path, *, dtype: Any = "float32", revision: str | None = Non
     config = Config.read(folder / "config.json")
     model_type = config.word("model_type")
     if model_type not in ARCHITECTURES:
-        raise ModelError(f"{config.path}: {unknown('model_type', model_type, ARCHITECTURES)}")
+        error = unknown("model_type", model_type, ARCHITECTURES)
+        raise ModelError.of(error, str(config.path))
     prefix, build = ARCHITECTURES[model_type]
     tensors = Tensors(folder, prefix, kind)
     try:
@@ -50,7 +51,7 @@ def load(name: str | Path, *, dtype: Any = "float32", revision: str | None = Non
     except ModelError:
         raise
     except InputError as error:
-        raise ModelError(f"{folder}: {error}") from None
+        raise ModelError.of(error, str(folder)) from None
     return Model(str(name), config.fields, read_tokenizer(folder), **parts._asdict())
 
 

@@ -10,7 +10,7 @@ import scipy
 from jaxtyping import ArrayLike, Float, Int, Real
 
 from attnflow.checks import require_finite, require_positive, require_state
-from attnflow.errors import InputError
+from attnflow.errors import InputError, first_line
 
 LIMIT = 8
 """The number of facets explodes with the dimension: Qhull is for few."""
@@ -211,7 +211,7 @@ def _qhull(c: Float[np.ndarray, "k r"], precision: str = "") -> scipy.spatial.Co
         if precision:
             return _qhull(c)
         raise InputError(
-            f"x has no clear convex hull ({str(error).splitlines()[0]}): take a larger tol."
+            f"x has no clear convex hull ({first_line(error)}): take a larger tol."
         ) from error
 
 

@@ -15,7 +15,7 @@ from attnflow.observe import circle_transport
 from attnflow.observe.plans import exact, sliced
 from attnflow.randomness import RandomKey
 from attnflow.retired import renamed_arguments
-from attnflow.spaces import Circle, Euclidean, Space, Sphere, require_angles
+from attnflow.spaces import Circle, Euclidean, Space, Sphere, admit_unit_rows, require_angles
 
 EXACT_PAIRS = 2**24
 """Up to this many pairs of tokens (4,096 against 4,096) the optimal plan is computed."""
@@ -106,7 +106,7 @@ def wasserstein(
 
 def _cloud(space: Space, p: int, a: Any, b: Any, m: Any, w: Any, key: RandomKey) -> Any:
     if space.unit:
-        a, b = _unit(a, space, "x"), _unit(b, space, "y")
+        a, b = _unit(a, "x"), _unit(b, "y")
     if a.shape[1] == 1:
         return circle_transport.line(a[:, 0], b[:, 0], m, w, p), "exact", 0.0
     if len(a) * len(b) <= EXACT_PAIRS:
@@ -127,7 +127,7 @@ def _on_circle(
         return _cells(x, masses, space, name, of_masses)
     points, shares = _tokens(x, masses, name, of_masses)
     if space.unit and points.shape[1] == 2:
-        points = _unit(points, space, name)
+        points = _unit(points, name)
         return circle_transport.atoms(np.arctan2(points[:, 1], points[:, 0]), shares)
     require_angles(points, name)
     return circle_transport.atoms(points[:, 0], shares)
@@ -150,11 +150,7 @@ def _cells(
 def _tokens(x: Any, masses: Any, name: str, of_masses: str) -> tuple[np.ndarray, np.ndarray]:
     """The tokens and their shares of the mass."""
     points = np.asarray(x, dtype=float)
-    try:
-        require_state(points, masses)
-    except InputError as error:
-        message = str(error).replace("masses must", f"{of_masses} must", 1)
-        raise InputError(message.replace("x must", f"{name} must", 1)) from None
+    require_state(points, masses, name, of_masses)
     require_finite(points, name)
     if masses is None:
         return points, np.full(len(points), 1 / len(points))
@@ -163,11 +159,8 @@ def _tokens(x: Any, masses: Any, name: str, of_masses: str) -> tuple[np.ndarray,
     return points, shares / shares.sum()
 
 
-def _unit(points: np.ndarray, space: Space, name: str) -> np.ndarray:
-    try:
-        return np.asarray(space.admit(jnp.asarray(points)))
-    except InputError as error:
-        raise InputError(str(error).replace("x0", name)) from None
+def _unit(points: np.ndarray, name: str) -> np.ndarray:
+    return np.asarray(admit_unit_rows(jnp.asarray(points), name))
 
 
 def _require_mass(values: np.ndarray, name: str) -> None:

@@ -15,7 +15,6 @@ from attnflow.plot.overview import (
     cluster_labels,
     counts_over_time,
     mark_time,
-    named,
     stage_of,
 )
 from attnflow.plot.style import style
@@ -47,14 +46,14 @@ def animate(trajectory: Trajectory, report: Report, *, path: str | Path) -> Path
         above, below = figure.subplots(2, 1, height_ratios=(3, 1))
         stage.set(above)
         counts_over_time(below, report)
-        title = above.set_title(f"{named(report.system)}, $t = 0$")
+        title = above.set_title(f"{report.title}, $t = 0$")
         title.set_animated(True)
         canvas.draw()
         still = canvas.copy_from_bbox(figure.bbox)
 
         def frame(i: int) -> Image.Image:
             canvas.restore_region(still)
-            title.set_text(f"{named(report.system)}, $t = {report.times[i]:.3g}$")
+            title.set_text(f"{report.title}, $t = {report.times[i]:.3g}$")
             above.draw_artist(title)
             line = mark_time(below, max(report.times[i], below.get_xlim()[0]))
             below.draw_artist(line)

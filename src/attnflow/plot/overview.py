@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,9 +20,6 @@ from attnflow.simulation import Trajectory
 
 CLOUD = 0.9
 """With at least this many clusters per token at all times, their number says nothing."""
-
-ARRAY = re.compile(r"(?:, )?\w+=array\([^)]*\)")
-"""A parameter in a system's name that is an array."""
 
 
 def overview(
@@ -65,21 +61,11 @@ def overview(
         counts_over_time(figure.add_subplot(grid[1, left]), report)
         if beside:
             beside(figure.add_subplot(grid[1, halves[1]]), report)
-        system = named(report.system)
-        heading = system if title is None else f"{title}: {system}"
+        heading = report.title if title is None else f"{title}: {report.title}"
         figure.suptitle(f"{heading}, $n = {report.n}$, $d = {report.d}$", fontsize=12)
         if path is not None:
             save(figure, path)
     return figure
-
-
-def named(system: str) -> str:
-    """A system's name without the parameters that are arrays.
-
-    >>> named("RescaledAttention(V=array(2, 2))"), named("SA(beta=9, V=array(2, 2))")
-    ('RescaledAttention', 'SA(beta=9)')
-    """
-    return ARRAY.sub("", system).replace("(, ", "(").replace("()", "")
 
 
 def _state(report: Report, i: int) -> str:

@@ -280,5 +280,4 @@ class Coarsening(ErrorControlled):
         return solver_state.merges
 
     def __repr__(self) -> str:
-        """As it would be typed."""
         return f"Coarsening(tol={as_typed(self.tol)}, {self._typed()})"

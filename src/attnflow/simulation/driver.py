@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from attnflow.checks import is_traced
-from attnflow.errors import IncompleteRun, InputError, Interrupted, NotConverged
+from attnflow.errors import Fault, IncompleteRun, InputError, Interrupted, NotConverged
 from attnflow.simulation import inputs
 from attnflow.simulation.host import run_on_host
 from attnflow.simulation.lost import warn_of_lost
@@ -170,13 +170,19 @@ def _to_trajectory(
 class _Stopped(Exception):
     """A run ended early, with what it had reached."""
 
-    def __init__(self, kind: type[IncompleteRun] | type[Interrupted], why: str, reached: tuple):
+    def __init__(
+        self,
+        kind: type[IncompleteRun] | type[Interrupted],
+        why: str,
+        reached: tuple,
+        remedy: str = "",
+    ):
         super().__init__(why)
-        self.kind, self.why, self.reached = kind, why, reached
+        self.kind, self.why, self.reached, self.remedy = kind, why, reached, remedy
         self.time = float(np.min(reached[3].t))
 
     def error(self, trajectory: Trajectory) -> IncompleteRun | Interrupted:
-        return self.kind(self.why, time=self.time, trajectory=trajectory)
+        return self.kind(self.why, time=self.time, trajectory=trajectory, remedy=self.remedy)
 
 
 class _ChunkedRun:
@@ -226,7 +232,7 @@ class _ChunkedRun:
             who = f"x0 (run {i} of the batch)" if len(failed) > 1 else "x0"
             fault = self._fault(i, _final(self.problem, at), at)
             if fault is not None:
-                raise InputError(f"the velocity at {who} cannot be followed: {fault}.")
+                raise InputError(fault, where=f"the velocity at {who} cannot be followed")
 
     def _chunk(self, x: Array) -> int:
         """Steps in a chunk: a power of 4, so that few sizes are compiled."""
@@ -257,30 +263,22 @@ class _ChunkedRun:
         if not stuck.any():
             return
         i = int(np.argmax(stuck))
-        t, dt = float(at.t[i]), float(at.dt[i])
         who = f"run {i} of the batch" if len(stuck) > 1 else "the run"
         reached = self._partial_result(at)
         fault = None if finite[i] and not failed[i] else self._fault(i, *reached[2:])
         if fault is not None:
-            why = f"{who} has no velocity that could be followed: {fault}"
+            reason, remedy = fault
+            why = f"{who} has no velocity that could be followed: {reason}"
         elif not finite[i]:
-            why = f"the state of {who} is no longer finite: {self.problem.system.not_finite}"
-        elif failed[i] and not int(at.accepted[i]):
-            why = f"no first step of {who} is short enough, down to {dt:.1e}: the velocity at the "
-            why += "start is too large for this span of time, or jumps there. Take a smaller beta "
-            why += "or smaller weights, or a span (ts[-1] − ts[0]) of the size of the time scale"
-        elif failed[i]:
-            why = f"the steps of {who} collapsed to {dt:.1e}: the velocity is nearly "
-            why += "discontinuous there (an almost-hard maximum). Use Fixed(dt), a looser rtol, "
-            why += "or stop earlier"
+            reason, remedy = self.problem.system.not_finite
+            why = f"the state of {who} is no longer finite: {reason}"
         else:
-            why = f"{who} used up its {limit} steps; the next would be {dt:.1e} long. Raise "
-            why += "max_steps, use a looser rtol, or stop earlier"
-        message = f"{self.problem.method} reached t = {t:g} of {float(self.problem.ts[-1]):g}: "
-        message += f"{why}. What was reached is in this error's .trajectory."
-        raise _Stopped(IncompleteRun, message, reached)
+            why, remedy = _out_of_steps(at, i, who, limit)
+        t, end = float(at.t[i]), float(self.problem.ts[-1])
+        message = f"{self.problem.method} reached t = {t:g} of {end:g}: {why}"
+        raise _Stopped(IncompleteRun, message, reached, remedy)
 
-    def _fault(self, i: int, final: Any, at: SolverState) -> str | None:
+    def _fault(self, i: int, final: Any, at: SolverState) -> Fault | None:
         """What is wrong with the velocity at the last state of member i; None if nothing is."""
         x = split_encoded(final)[0][i]
         x = x if at.basis is None else x @ at.basis[i].T
@@ -288,7 +286,7 @@ class _ChunkedRun:
         try:
             v = self.problem.system.velocity(at.t[i], x, masses)
         except NotConverged as error:
-            return str(error).removesuffix(".")
+            return error.fault
         except InputError:  # a map has no velocity
             return None
         speed, size = (float(jnp.abs(a).max()) for a in (v, x))
@@ -296,9 +294,9 @@ class _ChunkedRun:
             return None
         most = float(np.log(jnp.finfo(x.dtype).max))
         said = f"it is {speed:.1e}" if np.isfinite(speed) else "it overflows"
-        return (
-            f"{said}, in {self.problem.system!r} ({x.dtype} holds e^s up to s = {most:.0f}). Take "
-            "a smaller beta, smaller weights or tokens, or a normalised system such as SA"
+        return Fault(
+            f"{said}, in {self.problem.system!r} ({x.dtype} holds e^s up to s = {most:.0f})",
+            "take a smaller beta, smaller weights or tokens, or a normalised system such as SA",
         )
 
     def _partial_result(self, at: SolverState) -> tuple[Array, Any, Any, SolverState]:
@@ -324,6 +322,28 @@ class _ChunkedRun:
             )
             at = eqx.tree_at(lambda s: s.t, at, jnp.where(alive, at.t, self.problem.ts[last]))
         return self.problem.ts[:count], saved, final, at
+
+
+def _out_of_steps(at: SolverState, i: int, who: str, limit: int) -> Fault:
+    """Why member i has no next step, though its state is finite."""
+    dt = float(at.dt[i])
+    if bool(at.failed[i]) or not np.isfinite(dt):
+        if int(at.accepted[i]):
+            return Fault(
+                f"the steps of {who} collapsed to {dt:.1e}: the velocity is nearly discontinuous "
+                "there (an almost-hard maximum)",
+                "use Fixed(dt), a looser rtol, or stop earlier",
+            )
+        return Fault(
+            f"no first step of {who} is short enough, down to {dt:.1e}: the velocity at the start "
+            "is too large for this span of time, or jumps there",
+            "take a smaller beta or smaller weights, or a span (ts[-1] − ts[0]) of the size of the "
+            "time scale",
+        )
+    return Fault(
+        f"{who} used up its {limit} steps; the next would be {dt:.1e} long",
+        "raise max_steps, use a looser rtol, or stop earlier",
+    )
 
 
 def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:

@@ -96,17 +96,17 @@ class Filippov(HostMethod):
             try:
                 leg = self._leg(field, z, t, float(ts[-1]), select(field, z, self.rule))
             except NoSelection as problem:
-                raise Stuck(f"{problem}. Move the start a little, or use Fixed(dt)") from None
+                raise Stuck(str(problem), "move the start a little, or use Fixed(dt)") from None
             yield Leg(leg.t, lambda s, leg=leg: leg.state(s)[whose], leg.steps)  # type: ignore[misc]
             still = still + 1 if leg.t - t <= 1e-12 * max(1.0, abs(t)) else 0
             z, t = leg.state(leg.t), leg.t
             if t >= ts[-1]:
                 return
             if still >= MAX_IDLE_EVENTS:
-                raise Stuck(
-                    "argmax sets change without time passing. Take another rule, or use Fixed(dt)"
-                )
-        raise Stuck(f"its {self.max_events} changes of argmax sets are used up. Raise max_events")
+                why = "argmax sets change without time passing"
+                raise Stuck(why, "take another rule, or use Fixed(dt)")
+        why = f"its {self.max_events} changes of argmax sets are used up"
+        raise Stuck(why, "raise max_events")
 
     def _leg(
         self, field: Field, z: Float[np.ndarray, "n d"], t: float, end: float, supports: Supports
@@ -130,7 +130,7 @@ class Filippov(HostMethod):
             events=_events(field, z, supports),
         )
         if run.status < 0 or not np.isfinite(run.y[:, -1]).all():
-            raise Stuck(f"tokens ran away after t = {run.t[-1]:g}: stop earlier")
+            raise Stuck(f"tokens ran away after t = {run.t[-1]:g}", "stop earlier")
         return Leg(float(run.t[-1]), lambda s: run.sol(s).reshape(shape), len(run.t) - 1)
 
     def memory(self, system: System, n: int) -> int:
@@ -138,11 +138,9 @@ class Filippov(HostMethod):
         return 4 * n * n
 
     def steps_limit(self, system: System, ts: Any) -> int:
-        """`max_events`."""
         return self.max_events
 
     def __repr__(self) -> str:
-        """As it would be typed."""
         return (
             f"Filippov(rule={self.rule!r}, rtol={as_typed(self.rtol)}, "
             f"max_events={self.max_events})"

@@ -26,7 +26,11 @@ class Leg(NamedTuple):
 
 
 class Stuck(Exception):
-    """A method cannot go on; the message says why and what to do."""
+    """A method cannot go on: why, and what to do."""
+
+    def __init__(self, reason: str, remedy: str):
+        super().__init__(reason)
+        self.reason, self.remedy = reason, remedy
 
 
 class HostMethod(Method):
@@ -55,7 +59,6 @@ class HostMethod(Method):
 
     @property
     def stages(self) -> int:
-        """1."""
         return 1
 
 
@@ -104,9 +107,8 @@ def run_on_host(
         why = f"interrupted at t = {t:g} of {times[-1]:g}"
         raise Interrupted(why, time=float(t), trajectory=reached()) from None
     except Stuck as stuck:
-        why = f"{method} reached t = {t:g} of {times[-1]:g}: {stuck}. What was reached is in this "
-        why += "error's .trajectory."
-        raise IncompleteRun(why, time=float(t), trajectory=reached()) from None
+        why = f"{method} reached t = {t:g} of {times[-1]:g}: {stuck.reason}"
+        raise IncompleteRun(why, time=float(t), trajectory=reached(), remedy=stuck.remedy) from None
     finally:
         bar.close()
     return reached()

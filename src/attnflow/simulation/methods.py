@@ -174,12 +174,10 @@ class ErrorControlled(Method):
         )
 
     def steps_limit(self, system: System, ts: Any) -> int:
-        """`max_steps`."""
         return self.max_steps
 
     @property
     def stages(self) -> int:
-        """14 or 7."""
         return ADAPTIVE_SOLVERS[self.solver].tableau.num_stages
 
     @property
@@ -230,11 +228,9 @@ class Adaptive(ErrorControlled):
 
     @property
     def uses_encoding(self) -> bool:
-        """True."""
         return True
 
     def __repr__(self) -> str:
-        """As it would be typed."""
         return f"Adaptive({self._typed()})"
 
 
@@ -279,12 +275,10 @@ class Fixed(Method):
 
     @property
     def uses_encoding(self) -> bool:
-        """True."""
         return True
 
     @property
     def stages(self) -> int:
-        """4, 2 or 1."""
         return {"rk4": 4, "heun": 2, "euler": 1}[self.solver]
 
     def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
@@ -302,7 +296,6 @@ class Fixed(Method):
         require_resolved(ts, self.dt)
 
     def __repr__(self) -> str:
-        """As it would be typed."""
         return f"Fixed(dt={as_typed(self.dt)}, solver={self.solver!r})"
 
 
@@ -342,12 +335,10 @@ class Layers(Method):
 
     @property
     def layer_step(self) -> Array:
-        """`dt`."""
         return self.dt
 
     @property
     def stages(self) -> int:
-        """1."""
         return 1
 
     def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
@@ -366,7 +357,6 @@ class Layers(Method):
         require_resolved(ts, self.dt)
 
     def __repr__(self) -> str:
-        """As it would be typed."""
         return f"Layers(dt={as_typed(self.dt)})"
 
 

@@ -39,7 +39,6 @@ class RK4(diffrax.AbstractERK):
     )
 
     def order(self, terms: Any) -> int:
-        """4."""
         return 4
 
 
@@ -85,7 +84,6 @@ class WrappedSolver(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolve
 
     @property
     def term_structure(self) -> Any:
-        """As of the solver inside."""
         return self.solver.term_structure
 
     @property
@@ -94,15 +92,12 @@ class WrappedSolver(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolve
         return self.solver.interpolation_cls
 
     def order(self, terms: Any) -> Any:
-        """As of the solver inside."""
         return self.solver.order(terms)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
-        """As of the solver inside."""
         return self.solver.init(terms, t0, t1, y0, args)
 
     def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """As of the solver inside."""
         return self.solver.func(terms, t0, y0, args)
 
 
@@ -150,7 +145,6 @@ class LayerStep(diffrax.AbstractSolver):
     interpolation_cls: ClassVar[Callable[..., Any]] = diffrax.LocalLinearInterpolation
 
     def order(self, terms: Any) -> int:
-        """1."""
         return 1
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> None:
@@ -193,7 +187,6 @@ class Resumable(diffrax.AbstractStepSizeController):
     breaks: Breaks = eqx.field(static=True)
 
     def wrap(self, direction: Any) -> Resumable:
-        """As of the controller inside."""
         return Resumable(self.controller.wrap(direction), self.breaks)
 
     def init(

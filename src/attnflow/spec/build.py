@@ -37,12 +37,12 @@ def build_named(
     3
     """
     if name not in table:
-        raise _at(f"{where}.name", unknown(where, name, table))
+        raise unknown(where, name, table).at(f"{where}.name")
     make = table[name]
     known = {k for k in inspect.signature(make).parameters if k not in ("dtype", "batch")}
     for parameter in parameters:
         if parameter not in known:
-            raise _at(f"{where}.{parameter}", unknown(f"parameter of {name}", parameter, known))
+            raise unknown(f"parameter of {name}", parameter, known).at(f"{where}.{parameter}")
     takes = inspect.signature(make).parameters
     usable = {k: v for k, v in given.items() if k in takes and k not in parameters}
     needed = [
@@ -55,9 +55,9 @@ def build_named(
     try:
         return make(**parameters, **usable)
     except InputError as error:
-        raise _at(where, error) from None
+        raise error.at(where) from None
     except NO_NUMBERS as error:
-        raise InputError(f"{where}: {name} does not take these values: {error}") from None
+        raise InputError(error, where=(where, f"{name} does not take these values")) from None
 
 
 def weight(where: str, value: Any, d: int, key: Array) -> Weight:
@@ -82,7 +82,7 @@ def weight(where: str, value: Any, d: int, key: Array) -> Weight:
     try:
         return Redrawn(_draw(draw, d), every=value["every"], key=key)
     except InputError as error:
-        raise _at(where, error) from None
+        raise error.at(where) from None
 
 
 def drawn(
@@ -178,7 +178,3 @@ def _complex(where: str, value: Any) -> complex:
         raise InputError(
             f'{where}.eigenvalues: {value!r} is not a number; write a complex one as "0.5+1j".'
         ) from None
-
-
-def _at(where: str, error: InputError) -> InputError:
-    return InputError(f"{where}: {error}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from attnflow.errors import InputError, unknown
-from attnflow.records import require_modest
+from attnflow.records import refusal, require_modest
 from attnflow.spec.model import RunSpec, Times
 from attnflow.spec.sweep import KINDS, Range, SweepSpec
 
@@ -33,20 +33,21 @@ def _read(path: Path, model: type[Spec]) -> Spec:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
-            raise InputError(f"{path}: a spec must not be larger than {LARGEST >> 20} MiB.")
+            too_large = f"a spec must not be larger than {LARGEST >> 20} MiB."
+            raise InputError(too_large, where=str(path))
         text = data.decode("utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
+        raise InputError("there is no such file.", where=str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as text: {error}") from None
+        raise InputError(error, where=(str(path), "cannot be read as text")) from None
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also for a number that is too long
-        raise InputError(f"{path}: not valid TOML: {error}") from None
+        raise InputError(error, where=(str(path), "not valid TOML")) from None
     try:
         return _parse(table, model)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise error.at(str(path)) from None
 
 
 def parse_spec(data: dict[str, Any]) -> RunSpec:
@@ -77,7 +78,8 @@ def _parse(data: dict[str, Any], model: type[Spec]) -> Spec:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise InputError("; ".join(_sentence(e, model) for e in error.errors())) from None
+        found = [_refused(details, model) for details in error.errors()]
+        raise found[0] if len(found) == 1 else InputError("; ".join(map(str, found))) from None
 
 
 def default_spec() -> RunSpec:
@@ -93,18 +95,17 @@ def default_spec() -> RunSpec:
     )
 
 
-def _sentence(error: Any, model: type[BaseModel]) -> str:
-    place = [str(part) for part in error["loc"] if part not in KINDS]
+def _refused(details: Any, model: type[BaseModel]) -> InputError:
+    place = [str(part) for part in details["loc"] if part not in KINDS]
     where = ".".join(place) or "the spec"
-    if error["type"] == "extra_forbidden":
-        tables: dict[str, type[BaseModel]] = {"times": Times, "axes": Range}
-        known = tables.get(place[0], model) if len(place) > 1 else model
-        return f"{where}: {unknown('field', place[-1], known.model_fields)}"
-    if error["type"] == "missing":
-        return f"{where}: missing"
-    if error["type"] == "literal_error":
-        choices = [choice.strip("'") for choice in error["ctx"]["expected"].split(" or ")]
-        return f"{where}: {unknown('value', error['input'], choices)}"
-    message = error["msg"].removeprefix("Value error, ")
-    given = "" if isinstance(error["input"], (dict, list)) else f" (it is {error['input']!r})"
-    return f"{where}: {message[0].lower()}{message[1:]}{given}"
+    tables: dict[str, type[BaseModel]] = {"times": Times, "axes": Range}
+    known = (tables.get(place[0], model) if len(place) > 1 else model).model_fields
+    if details["type"] == "extra_forbidden":
+        return unknown("field", place[-1], known).at(where)
+    if details["type"] == "missing":
+        return InputError("missing", where=where)
+    if details["type"] == "literal_error":
+        return unknown("value", details["input"], get_args(known[place[-1]].annotation)).at(where)
+    given = details["input"]
+    shown = "" if isinstance(given, (dict, list)) else f" (it is {given!r})"
+    return InputError(f"{refusal(details)}{shown}", where=where)

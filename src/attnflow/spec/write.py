@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
+import tomli_w
 
 from attnflow.attention import BACKENDS, Backend, Causal, ExplicitMask, Mask
 from attnflow.checks import require_finite
@@ -27,6 +28,9 @@ ARGUMENTS = {
     "sigma": "a number",
 }
 """What the functions in a system's parameters depend on; all others depend on time."""
+
+ROW = re.compile(r"\[\n([^\[\]{}\"]*),\n *\]")
+"""A list of numbers over several lines; a string has no line break that is not escaped."""
 
 
 @renamed_arguments(seed="key")
@@ -53,34 +57,35 @@ def write_spec(
         key: the integer from which noise is drawn.
 
     >>> import attnflow as af
-    >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]))
+    >>> print(write_spec(af.SA(beta=4.0, V=-1.0), np.eye(2), [0.0, 1.0]), end="")
     [system]
     name = "SA"
     beta = 4.0
     V = -1.0
     <BLANKLINE>
     [start]
-    tokens = [[1.0, 0.0], [0.0, 1.0]]
+    tokens = [
+        [1.0, 0.0],
+        [0.0, 1.0],
+    ]
     <BLANKLINE>
     [times]
     values = [0.0, 1.0]
-    <BLANKLINE>
     """
     tokens, times = _start(x0), np.asarray(ts, dtype=float)
     require_finite(tokens, "x0")
     require_finite(times, "ts")
-    parts = [f"title = {_text(title)}\n"] if title else []
-    if key is not None:
-        parts.append(f"key = {key}\n")
-    if tokens.dtype == np.float32:
-        parts.append('dtype = "float32"\n')
-    parts.append(_table("system", _described(system)))
-    parts.append(_table("start", {"tokens": tokens}))
-    parts.append(_table("times", {"values": times}))
+    fields = {
+        "title": title or None,
+        "key": key,
+        "dtype": "float32" if tokens.dtype == np.float32 else None,
+        "system": _described(system),
+        "start": {"tokens": tokens},
+        "times": {"values": times},
+    }
     if method is not None:
-        numbers = {k: v for k, v in vars(method).items() if v is not None}
-        parts.append(_table("method", {"name": _known(method, METHODS, "methods"), **numbers}))
-    text = "\n".join(parts)
+        fields["method"] = {"name": _known(method, METHODS, "methods")} | vars(method)
+    text = toml_of(given(fields))
     _require_same(text, system, tokens, times, method)
     return text
 
@@ -88,17 +93,14 @@ def write_spec(
 def toml_of(fields: dict[str, Any]) -> str:
     """The text of a spec from a table of tables.
 
-    >>> print(toml_of({"key": 1, "system": {"name": "SA", "beta": 4.0}}))
+    >>> print(toml_of({"key": 1, "system": {"name": "SA", "beta": 4.0}}), end="")
     key = 1
     <BLANKLINE>
     [system]
     name = "SA"
     beta = 4.0
-    <BLANKLINE>
     """
-    loose = [f"{key} = {_text(value)}\n" for key, value in fields.items() if not _is_table(value)]
-    tables = [_table(key, value) for key, value in fields.items() if _is_table(value)]
-    return "\n".join(["".join(loose), *tables])
+    return ROW.sub(_in_one_line, tomli_w.dumps(_plain(fields)))
 
 
 def given(fields: dict[str, Any]) -> dict[str, Any]:
@@ -108,14 +110,23 @@ def given(fields: dict[str, Any]) -> dict[str, Any]:
     {'system': {'name': 'SA'}}
     """
     return {
-        key: given(value) if _is_table(value) else value
+        key: given(value) if isinstance(value, dict) else value
         for key, value in fields.items()
         if value is not None
     }
 
 
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict)
+def _plain(value: Any) -> Any:
+    """Numbers and lists of Python, as TOML has no arrays."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    return np.asarray(value).tolist() if hasattr(value, "dtype") else value
+
+
+def _in_one_line(row: re.Match[str]) -> str:
+    return f"[{', '.join(number.strip() for number in row[1].split(','))}]"
 
 
 def _start(x0: Any) -> np.ndarray:
@@ -161,10 +172,13 @@ def _require_same(
     """Read a spec as others will, and refuse it where another run comes back."""
     if len(text.encode()) > LARGEST:
         raise InputError(f"the spec would be larger than {LARGEST >> 20} MiB, which is not read.")
+    refusal = "a spec cannot hold this run, as it is not read again"
     try:
         run = parse_spec(tomllib.loads(text)).build()
-    except (InputError, ValueError) as error:
-        raise InputError(f"a spec cannot hold this run, as it is not read again: {error}") from None
+    except InputError as error:
+        raise error.at(refusal) from None
+    except ValueError as error:
+        raise InputError(error, where=refusal) from None
     pairs: dict[str, Any] = {"x0": (x0, run.x0), "ts": (ts, run.ts), "method": (method, run.method)}
     ours, theirs = system.parameters(), run.system.parameters()
     pairs |= {name: (value, theirs.get(name)) for name, value in ours.items()}
@@ -201,16 +215,3 @@ def _called(name: str, value: Mask | Backend) -> Any:
         if value == kind():
             return word
     raise InputError(f"{name} is {value!r}, for which a spec has no word.")
-
-
-def _table(name: str, fields: dict[str, Any]) -> str:
-    lines = [f"{key} = {_text(value)}" for key, value in fields.items()]
-    return "\n".join([f"[{name}]", *lines, ""])
-
-
-def _text(value: Any) -> str:
-    """A number, string or list as TOML writes it, as JSON does; a table with its equals signs."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {_text(v)}" for k, v in value.items()) + " }"
-    plain = value if isinstance(value, (str, int)) else np.asarray(value).tolist()
-    return json.dumps(plain, ensure_ascii=False)

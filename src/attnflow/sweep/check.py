@@ -10,12 +10,12 @@ import jax
 import numpy as np
 
 from attnflow.checks import require_memory
-from attnflow.errors import InputError
+from attnflow.errors import InputError, first_line
 from attnflow.simulation import inputs
 from attnflow.spec.sweep import SweepSpec
 from attnflow.sweep.grid import Grid
 from attnflow.sweep.tile import Computer
-from attnflow.theory.checks.base import described
+from attnflow.verdicts import described
 
 Shapes = dict[str, tuple[int, ...]]
 MOST_KINDS = 10_000
@@ -41,7 +41,7 @@ def check(spec: SweepSpec) -> Shapes:
             _check_cell(spec, values)
             shapes = _shapes(computer, cell)
         except InputError as error:
-            raise InputError(f"at {described(values)}: {error}" if values else str(error)) from None
+            raise error.at(*([f"at {described(values)}"] if values else [])) from None
         for name, shape in shapes.items():
             if found.setdefault(name, shape) != shape:
                 raise InputError(
@@ -70,10 +70,10 @@ def _shapes(computer: Computer, cell: tuple[int, ...]) -> Shapes:
     try:
         return computer.shapes(cell)
     except jax.errors.JAXTypeError as error:
-        said = str(error).splitlines()[0]
-        raise InputError(f"an axis or an observable does not work under jit: {said}") from None
+        where = "an axis or an observable does not work under jit"
+        raise InputError(first_line(error), where=where) from None
     except (AttributeError, TypeError) as error:
-        raise InputError(f"an observable does not fit the system: {error}") from None
+        raise InputError(error, where="an observable does not fit the system") from None
 
 
 def _check_memory(computer: Computer, shapes: Shapes) -> None:

@@ -196,6 +196,7 @@ def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     try:
         client = dask.Client(scheduler, timeout="10s")
     except (OSError, ValueError) as error:
-        raise InputError(f"scheduler: nothing answers at {scheduler}: {error}") from None
+        where = ("scheduler", f"nothing answers at {scheduler}")
+        raise InputError(error, where=where) from None
     with client:
         yield client

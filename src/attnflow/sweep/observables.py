@@ -88,8 +88,7 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
             f"{INSTEAD[observable]}."
         )
     if observable not in functions:
-        error = unknown("observable", observable, functions)
-        raise InputError(f"keep.{name}.observable: {error}")
+        raise unknown("observable", observable, functions).at(f"keep.{name}.observable")
     make = functions[observable]
     signature = inspect.signature(make).parameters
     given = [p for p in SUPPLIED if p in signature and p not in parameters]
@@ -97,7 +96,7 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
     for parameter in parameters:
         if parameter not in free:
             error = unknown(f"parameter of {observable}", parameter, free)
-            raise InputError(f"keep.{name}.{parameter}: {error}")
+            raise error.at(f"keep.{name}.{parameter}")
     needed = {p for p in free if signature[p].default is inspect.Parameter.empty}
     missing = sorted(needed - set(parameters))
     if missing:

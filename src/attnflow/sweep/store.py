@@ -20,8 +20,8 @@ from zlib import crc32
 import numpy as np
 
 from attnflow.errors import InputError
-from attnflow.files import atomic_write, atomic_write_text, clear_unfinished, file_lock, is_locked
-from attnflow.records import read_json, read_record
+from attnflow.files import atomic_write, clear_unfinished, file_lock, is_locked
+from attnflow.records import read_json, read_record, write_json
 from attnflow.spec.read import parse_sweep
 from attnflow.spec.sweep import RECORDS, SweepSpec, flat, path
 from attnflow.stores import compressor, consolidate, readable, require_plain, write_dataset
@@ -159,18 +159,18 @@ class Store:
                 self._arrays[name][block.region] = value
             chunks = {name: self._chunk(name, block).read_bytes() for name in values}
             marks = {name: (len(chunk), crc32(chunk)) for name, chunk in chunks.items()}
-            atomic_write_text(self._record(block), json.dumps(marks))
+            write_json(self._record(block), marks)
             self._failure(block).unlink(missing_ok=True)
         except (OSError, InputError) as error:
-            why = str(error).rstrip(".") if isinstance(error, InputError) else error.strerror
+            why = error.reason if isinstance(error, InputError) else f"{error.strerror}."
             raise InputError(
-                f"{self.path}: a block could not be written: {why}. What was written before is "
-                "safe, and the same command resumes from there."
+                f"{why} What was written before is safe, and the same command resumes from there.",
+                where=(str(self.path), "a block could not be written"),
             ) from None
 
     def note_failure(self, block: Block, failure: Failure) -> None:
         """Record why a block could not be computed; `status` shows it."""
-        atomic_write_text(self._failure(block), json.dumps(asdict(failure)))
+        write_json(self._failure(block), failure)
 
     def done(self) -> Iterator[Block]:
         """The blocks that are complete. A block with a truncated chunk is not."""

@@ -85,7 +85,6 @@ class Aggregation(Pairwise):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property

@@ -78,7 +78,6 @@ class Oscillators(AngleSystem):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property

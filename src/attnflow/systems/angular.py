@@ -29,7 +29,6 @@ class AngularAttention(AngleSystem, Pairwise):
 
     @property
     def inverse_temperature(self) -> Float[Array, ""]:
-        """β."""
         return self.beta
 
     @property
@@ -63,7 +62,6 @@ class AngularAttention(AngleSystem, Pairwise):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property
@@ -72,7 +70,6 @@ class AngularAttention(AngleSystem, Pairwise):
         return "its tokens are angles, which may meet a whole turn apart: take SA or USA with d = 2"
 
     def parameters(self) -> dict[str, Any]:
-        """β."""
         return {"beta": self.beta}
 
 

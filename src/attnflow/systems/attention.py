@@ -101,12 +101,10 @@ class AttentionSystem(System):
 
     @property
     def inverse_temperature(self) -> Float[Array, ""]:
-        """β."""
         return self.beta
 
     @property
     def attention_system(self) -> AttentionSystem:
-        """Itself."""
         return self
 
     @property

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact, Key
 
-from attnflow.errors import InputError
+from attnflow.errors import Fault, InputError
 from attnflow.retired import RenamedAttribute, refuse_renamed
 from attnflow.spaces import Space
 from attnflow.systems.fields import AttentionField, Field
@@ -113,11 +113,11 @@ class System(eqx.Module):
         return "some coordinates"
 
     @property
-    def not_finite(self) -> str:
+    def not_finite(self) -> Fault:
         """Why a state may no longer be finite, and what to do, for the error of a run."""
-        return (
-            "tokens ran away, or a step took one to the origin, which has no direction. Take a "
-            "smaller dt, or look at tokens that grow through RescaledAttention"
+        return Fault(
+            "tokens ran away, or a step took one to the origin, which has no direction",
+            "take a smaller dt, or look at tokens that grow through RescaledAttention",
         )
 
     def functionals(self, t: Any, y: Any, W: Inexact[Array, "k d"]) -> Inexact[Array, "n k"]:
@@ -223,9 +223,7 @@ class System(eqx.Module):
 
     def __repr__(self) -> str:
         """The name with its parameters; long arrays as their shape."""
-        parts = []
-        for name, value in self.parameters().items():
-            parts.append(f"{name}={_brief(value)}")
+        parts = [f"{name}={_brief(value)}" for name, value in self.parameters().items()]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def parameters(self) -> dict[str, Any]:
@@ -240,7 +238,6 @@ class Random(System):
 
     @property
     def random(self) -> bool:
-        """True."""
         return True
 
     def with_key(self, key: Key[Array, ""]) -> Random:
@@ -336,6 +333,16 @@ class Map(System):
 def row_lengths(y: Array) -> Array:
     """The length of each row, kept as an axis; of single numbers, their size."""
     return jnp.linalg.norm(y, axis=-1, keepdims=True) if y.ndim > 1 else jnp.abs(y)
+
+
+def title_of(system: System) -> str:
+    """Its name with those parameters that are numbers or words, for the title of a picture."""
+    parts = [
+        f"{name}={title_of(value) if isinstance(value, System) else _brief(value)}"
+        for name, value in system.parameters().items()
+        if not (isinstance(value, (jax.Array, np.ndarray)) and value.ndim)
+    ]
+    return type(system).__name__ + (f"({', '.join(parts)})" if parts else "")
 
 
 def _brief(value: Any) -> str:

@@ -121,12 +121,10 @@ class CBO(Diffusive):
 
     @property
     def ito(self) -> bool:
-        """True."""
         return True
 
     @property
     def additive(self) -> bool:
-        """False."""
         return False
 
     def noise_rate(self, x: Float[Array, "*n d"]) -> Float[Array, ""]:
@@ -139,7 +137,6 @@ class CBO(Diffusive):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Num
 
-from attnflow.errors import InputError
+from attnflow.errors import InputError, first_line
 from attnflow.systems.angles import Oscillators
 from attnflow.systems.fields import CouplingField
 from attnflow.systems.kernels import Pairwise, in_blocks
@@ -87,9 +87,8 @@ def _check_coupling(h: Any) -> None:
     try:
         value = jax.eval_shape(h, angles)
     except Exception as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"h must be a JAX function of an array of angles, such as jnp.sin: {said}"
+            f"h must be a JAX function of an array of angles, such as jnp.sin: {first_line(error)}"
         ) from None
     if getattr(value, "shape", None) != angles.shape:
         raise InputError("h must give one number for each angle of an array, as jnp.sin does.")

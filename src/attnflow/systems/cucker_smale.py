@@ -80,7 +80,6 @@ class CuckerSmale(Pairwise):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property

@@ -111,7 +111,6 @@ class Hardmax(Pairwise):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property

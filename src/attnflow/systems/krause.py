@@ -83,7 +83,6 @@ class Krause(Pairwise):
 
     @property
     def autonomous(self) -> bool:
-        """True."""
         return True
 
     @property

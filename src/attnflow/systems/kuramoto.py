@@ -21,7 +21,7 @@ class Kuramoto(Oscillators):
         θ_i' = ω_i + (K/n) Σ_j a_ij sin(θ_j − θ_i)
 
     The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`, whose
-    `observe.order_parameter` is r. Without a graph the sum is `K r sin(ψ − θ_i)`, at a cost of O(n).
+    `observe.order_parameter` is r. Without a graph the sum is `K r sin(ψ − θ_i)`, which costs O(n).
     With masses it is `Σ_j m_j a_ij …` over the total mass.
 
     Equal frequencies synchronise from almost every start. Lorentzian ones of width Δ do so in part,

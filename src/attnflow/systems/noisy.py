@@ -103,34 +103,27 @@ class Noisy(Diffusive):
         return self.retract(x + self.apply_noise(k * dt, x, w, masses))
 
     def positions(self, x: Any) -> Float[Array, "n d"]:
-        """Those of the system inside."""
         return self.system.positions(x)
 
     def retract(self, x: Any) -> Any:
-        """As the system inside."""
         return self.system.retract(x)
 
     @property
     def breaks(self) -> Breaks:
-        """Those of the system inside."""
         return self.system.breaks
 
     def attention_field(self, t: Any) -> AttentionField | None:
-        """That of the drift."""
         return self.system.attention_field(t)
 
     def circle_field(self, t: Any) -> Field | None:
-        """That of the drift."""
         return self.system.circle_field(t)
 
     @property
     def intensity(self) -> Float[Array, ""]:
-        """σ."""
         return self.sigma
 
     @property
     def inverse_temperature(self) -> Float[Array, ""] | None:
-        """That of the system inside."""
         return self.system.inverse_temperature
 
     @property
@@ -139,11 +132,9 @@ class Noisy(Diffusive):
         return self.system.attention_system
 
     def check_start(self, x: Float[Array, "*batch n d"]) -> None:
-        """As the system inside."""
         self.system.check_start(x)
 
     def cost(self, n: int) -> Cost:
-        """As the system inside."""
         return self.system.cost(n)
 
     @property

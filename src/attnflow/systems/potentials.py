@@ -35,7 +35,6 @@ class Potential(eqx.Module):
         return dict(vars(self))
 
     def __repr__(self) -> str:
-        """As it would be typed."""
         said = ", ".join(f"{name}={float(value):g}" for name, value in self.parameters().items())
         return f"{type(self).__name__}({said})"
 
@@ -53,7 +52,6 @@ class Log(Potential):
 
     @property
     def attracts_nearby(self) -> bool:
-        """True."""
         return True
 
 
@@ -70,7 +68,6 @@ class Quadratic(Potential):
 
     @property
     def attracts_nearby(self) -> bool:
-        """True."""
         return True
 
 
@@ -164,7 +161,8 @@ def as_potential(W: Any) -> Callable[..., Any]:
     try:
         return POTENTIALS[table["name"]](**numbers)
     except TypeError as error:
-        raise InputError(f"W: {table['name']} does not take these values: {error}") from None
+        where = ("W", f"{table['name']} does not take these values")
+        raise InputError(error, where=where) from None
 
 
 def _power(s: Float[Array, ""], p: Float[Array, ""]) -> Float[Array, ""]:

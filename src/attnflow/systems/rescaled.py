@@ -14,7 +14,7 @@ from attnflow.attention import Softmax, attend, attention_weights
 from attnflow.attention.backends import choose
 from attnflow.attention.close import close_weights
 from attnflow.checks import as_floats, is_traced
-from attnflow.errors import InputError
+from attnflow.errors import Fault, InputError
 from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
 from attnflow.systems.attention import AttentionSystem
@@ -131,7 +131,6 @@ class RescaledAttention(AttentionSystem):
 
     @property
     def encoded(self) -> bool:
-        """True."""
         return True
 
     def encode(self, t: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
@@ -254,12 +253,12 @@ class RescaledAttention(AttentionSystem):
         return jnp.where(self._drowned(y, along).any(axis=-1), jnp.nan, z)
 
     @property
-    def not_finite(self) -> str:
+    def not_finite(self) -> Fault:
         """Layers hold z itself."""
-        return (
+        return Fault(
             "layers hold z itself, which grows where V decays until floats cannot hold its other "
-            "coordinates beside that (or tokens ran away). Stop earlier, or run the flow with "
-            "Adaptive, whose trajectory keeps all of them"
+            "coordinates beside that (or tokens ran away)",
+            "stop earlier, or run the flow with Adaptive, whose trajectory keeps all of them",
         )
 
     @property

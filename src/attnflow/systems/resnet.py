@@ -22,7 +22,8 @@ class ResNet(System):
         x_i' = w σ(a x_i + b) + c
 
     Tokens do not see each other, so distinct ones stay distinct, and masses change nothing. Every
-    weight may be left out, be a number, or depend on t (`PerLayer`, `Redrawn`). Its `Layers` are the residual network itself, `x ← x + Δt w σ(a x + b)`.
+    weight may be left out, be a number, or depend on t (`PerLayer`, `Redrawn`). Its `Layers` are
+    the residual network itself, `x ← x + Δt w σ(a x + b)`.
 
     Args:
         w: outer matrix, shape (d, m).

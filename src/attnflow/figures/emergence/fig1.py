@@ -15,7 +15,7 @@ from attnflow.plot.hulls import draw_hull
 from attnflow.plot.overview import stage_of
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 TIMES = np.array([*np.linspace(0.0, 2.75, 12), 15.0])
 """Early ones are close enough together for trails to show the ways of tokens."""

@@ -13,8 +13,8 @@ from attnflow.figures.trained import trained_model
 from attnflow.models import HeadSpectrum, Model, head_matrices, head_spectrum
 from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import leads_positive
+from attnflow.verdicts import Quantity
 
 HUB = "albert-xlarge-v2"
 COLUMNS = 6

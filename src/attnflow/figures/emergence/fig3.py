@@ -14,9 +14,9 @@ from attnflow.figures.second import Head, followed, rescaled
 from attnflow.plot.matrices import draw_matrix, largest_in_blocks
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import SAME_POINT, boundary_distance
 from attnflow.theory.limits import size as size_of
+from attnflow.verdicts import Quantity
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5, *np.arange(2.0, 12.25, 0.5), 15.0])
 SHOWN = tuple(int(np.flatnonzero(t == TIMES)[0]) for t in (0.0, 1.0, 2.0, 4.0, 8.0, 15.0))

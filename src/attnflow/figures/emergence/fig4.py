@@ -17,8 +17,8 @@ from attnflow.plot.leaders import draw_leaders
 from attnflow.plot.matrices import draw_matrix
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import boundary_distance
+from attnflow.verdicts import Quantity
 
 TOKENS, SHOWN = 20, 2
 """The draw that the picture shows: the first that ends with two leaders, as most end with one."""

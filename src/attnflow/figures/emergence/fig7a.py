@@ -15,7 +15,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_line, draw_space_tokens, eye_before, set_space
 from attnflow.plot.style import PALETTE
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 V = np.array(
     [

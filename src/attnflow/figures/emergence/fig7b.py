@@ -18,7 +18,7 @@ from attnflow.plot.coordinates import draw_band
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 END, CURVES = 10.0, 5
 CLEAR = 0.3

@@ -14,7 +14,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.space import box_of, draw_prism, draw_space_tokens, set_space
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory import measured_geometry
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 V = np.diag([1.0, 1.0, -0.5])
 END, SHOWN = 12.0, (0, 10, 25, 60)

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import FAINT, INK, PALETTE
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import GINIBRE_SHARE, deviation, leads_positive
+from attnflow.verdicts import Quantity
 
 DIMENSIONS = (2, 4, 8, 16, 32, 64, 128)
 PLANE = 2**-1.5

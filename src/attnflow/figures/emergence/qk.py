@@ -20,9 +20,9 @@ from attnflow.plot.style import PALETTE
 from attnflow.plot.tokens import Stage
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import SAME_POINT, boundary_distance, moved
 from attnflow.theory.limits import size as size_of
+from attnflow.verdicts import Quantity
 
 TOKENS, END, PATIENCE = 24, 15.0, 5_000
 """A run that needs more steps has met a tie."""

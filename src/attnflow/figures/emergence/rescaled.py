@@ -12,8 +12,8 @@ from attnflow import initial, observe
 from attnflow.figures.second import Head, followed, rescaled
 from attnflow.simulation import Adaptive, Trajectory, simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import boundary_distance, moved, size
+from attnflow.verdicts import Quantity
 
 TOKENS, SAVES = 40, 61
 """One shape for all: it is compiled once for the figures that are made together."""

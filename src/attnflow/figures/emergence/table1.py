@@ -24,8 +24,8 @@ from attnflow.plot.tokens import Stage
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import limit_geometry, measured_geometry, triples
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.limits import leading_coordinates
+from attnflow.verdicts import Quantity
 
 TOKENS, D = 24, 3
 

@@ -11,7 +11,7 @@ from attnflow.meanfield.bbgky import Comparison
 from attnflow.plot.many import closure_diagram
 from attnflow.simulation import simulate
 from attnflow.systems import AngularUSA
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 BETA, N, END = 1.0, 16, 6.0
 PLAIN = 256

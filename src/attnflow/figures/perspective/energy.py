@@ -22,7 +22,7 @@ from attnflow.report import summarise
 from attnflow.simulation import Coarsening, Trajectory, simulate
 from attnflow.systems import SA
 from attnflow.theory import dirac_energy, sharp
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 BETA, N, TOGETHER = 9.0, 32, 0.05
 CLUSTER = dirac_energy(BETA)

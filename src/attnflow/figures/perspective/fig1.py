@@ -12,7 +12,7 @@ from attnflow.figures.texts import PARAGRAPH
 from attnflow.figures.trained import trained_model
 from attnflow.models import Model
 from attnflow.plot.histograms import draw_overlaps
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 HUB = "albert-xlarge-v2"
 NEAR = 0.7

@@ -18,7 +18,7 @@ from attnflow.plot.style import INK, PALETTE
 from attnflow.simulation import Coarsening, simulate
 from attnflow.systems import SA
 from attnflow.theory import large_beta
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 N = 6
 DIMS = tuple(range(2, N + 1))

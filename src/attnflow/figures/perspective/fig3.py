@@ -10,7 +10,7 @@ from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, crossi
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.phase import Curve, phase_diagram
 from attnflow.theory import transition_time
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 N = 32
 

@@ -19,7 +19,7 @@ from attnflow.plot.style import INK
 from attnflow.report import summarise
 from attnflow.simulation import Fixed, Trajectory, simulate
 from attnflow.systems import SA
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 N, STARTS, NEAR = 32, 64, 0.05
 SHOWN = {9.0: 3, 4.0: 2}

@@ -14,7 +14,7 @@ from attnflow.figures.second import CLOSE, Head, weights
 from attnflow.plot.phase import phase_diagram
 from attnflow.simulation import Layers, simulate
 from attnflow.systems import SA
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 STEP, REALISATIONS, COMPARED = 0.1, 24, 2
 """Δt of the layers; realisations that are run anew in plain NumPy, and at how many β."""

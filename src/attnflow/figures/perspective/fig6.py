@@ -12,7 +12,7 @@ from attnflow import observe
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory import tau_star
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 BETAS = (2.0, 6.0)
 

@@ -14,8 +14,8 @@ from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
 from attnflow.theory import gamma
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.orthogonal import cosines
+from attnflow.verdicts import Quantity
 
 BETA = 1.0
 DIMS = (16, 64, 256, 1024, 4096)

@@ -15,7 +15,7 @@ from attnflow.figures.second import Field, followed, rescaled, weights
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulation import Adaptive, Filippov, simulate
 from attnflow.systems import ConsensusAttention, Hardmax, RescaledAttention, System
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 TIES = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
 """Example 9.3: token 3 ties with all."""

@@ -15,7 +15,7 @@ from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed
 from attnflow.spaces import Sphere
 from attnflow.systems import SA
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 BETAS = (1.0, 2.0)
 TIMES = (0.0, 1.0, 2.0)

@@ -18,7 +18,7 @@ from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA, Noisy
 from attnflow.systems.angles import AngleSystem
 from attnflow.theory import linear_growth
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 LEAST, MOST = 0.05, 0.75
 """The range of σ."""

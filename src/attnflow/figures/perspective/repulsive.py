@@ -15,7 +15,7 @@ from attnflow.plot.hulls import draw_neighbours
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.plot.tokens import Stage
 from attnflow.theory import Configuration, known_sharp, optimal_configuration, sharp, uniform_energy
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 QUICK = ((12, 3, 8.0), (16, 5, 5.0))
 PAPER = (

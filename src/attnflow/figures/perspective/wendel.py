@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory import in_hemisphere, wendel
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import share_hemisphere
+from attnflow.verdicts import Quantity
 
 BY_COUNTING = 4
 """Up to this dimension all hemispheres are tried; above, a linear program decides."""

@@ -22,8 +22,8 @@ from attnflow.plot.style import FAINT, PALETTE, colours
 from attnflow.plot.tokens import Stage
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
-from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import leads_positive
+from attnflow.verdicts import Quantity
 
 HUB = "albert-xlarge-v2"
 PAPER_HEAD = 5

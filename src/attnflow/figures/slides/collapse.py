@@ -15,7 +15,7 @@ from attnflow.observe import NeuralCollapse
 from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 HUB = "albert-xlarge-v2"
 BETA, DIMENSION = 9.0, 3

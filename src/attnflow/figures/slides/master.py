@@ -14,7 +14,7 @@ from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
 from attnflow.theory import MasterEquation
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 SIDES = (1.0, 1.5, 2.0, 3.0, 4.0)
 """Sides of the cubes of starts; scores grow with their squares."""

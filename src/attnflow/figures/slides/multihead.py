@@ -19,7 +19,7 @@ from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.plot.tokens import Stage
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 SLOTS = 16
 """The largest number of heads; fewer are repeated until there are so many."""

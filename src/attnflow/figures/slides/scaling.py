@@ -16,7 +16,7 @@ from attnflow.figures.slides.vertices import arrival, filled, vertices
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import Quantity
+from attnflow.verdicts import Quantity
 
 END, SAVES, EARLY = 12.0, 61, 1.0
 """Runs are compared with SciPy's early: without the copies and zeros that fill them up."""

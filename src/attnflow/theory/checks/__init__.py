@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from attnflow.randomness import as_key
 from attnflow.retired import renamed_arguments
-from attnflow.theory.checks.base import Check, Draw, FlowCheck, Quantity, Trial, Verdict
+from attnflow.theory.checks.base import Check, Draw, FlowCheck, Trial
 from attnflow.theory.checks.consensus import (
     AnyBeta,
     CausalCollapse,
@@ -38,6 +38,7 @@ from attnflow.theory.checks.polytope import Distances, Origin, Polytope
 from attnflow.theory.checks.probability import Ginibre, Wendel
 from attnflow.theory.checks.scalar import Leaders
 from attnflow.theory.inputs import look_up
+from attnflow.verdicts import Quantity, Verdict
 
 __all__ = [
     "CHECKS",

@@ -6,7 +6,7 @@ import abc
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, SupportsFloat
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -14,11 +14,10 @@ from jaxtyping import Array
 
 from attnflow.errors import IncompleteRun
 from attnflow.randomness import as_key
+from attnflow.records import plain
 from attnflow.simulation import Adaptive, Trajectory, simulate
 from attnflow.theory.checks.equations import is_written, off_the_equation
-
-Verdict = Literal["holds", "fails", "unresolved"]
-Part = Literal["theorem", "equation"]
+from attnflow.verdicts import Quantity, Verdict, described
 
 TOKENS, STARTS, SAVES = 16, 8, 25
 """Tokens, starts of a batch and save times of most trials: one shape compiles once for all."""
@@ -28,58 +27,6 @@ FIT = 4
 
 FAITHFUL = 1e-4
 """A run solves its equation if it is this close to SciPy's solution, over the way of a token."""
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A number that was measured beside the bound that the theorem gives it.
-
-    Args:
-        name: what was measured.
-        value: the number.
-        sense: "≤" or "≥", the side of the bound on which it should be.
-        bound: the bound.
-        part: what it is evidence of: that the theorem holds, or that the run solves its equation.
-        vacuous: whether nothing that can be run comes near the bound: it holds, and shows nothing.
-
-    >>> Quantity("diameter", np.float32(1e-9), "≤", 1e-6).holds
-    True
-    """
-
-    name: str
-    value: SupportsFloat
-    sense: Literal["≤", "≥"]
-    bound: SupportsFloat
-    part: Part = "theorem"
-    vacuous: bool = False
-
-    def __post_init__(self) -> None:
-        """Plain numbers, whatever array they came from."""
-        object.__setattr__(self, "value", float(self.value))
-        object.__setattr__(self, "bound", float(self.bound))
-
-    @property
-    def margin(self) -> float:
-        """How far the value is on the right side of its bound; negative if it is not."""
-        value, bound = float(self.value), float(self.bound)
-        return bound - value if self.sense == "≤" else value - bound
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value is within its bound. NaN is not."""
-        return self.margin >= 0
-
-    @property
-    def slack(self) -> float:
-        """The margin in units of the bound, to compare quantities of different size."""
-        return self.margin / abs(float(self.bound)) if self.bound else self.margin
-
-    def to_json(self) -> dict[str, Any]:
-        """The numbers; infinities as words, as JSON has none."""
-        numbers = {"measured": self.value, "bound": self.bound, "margin": self.margin}
-        safe = {k: v if math.isfinite(v) else str(v) for k, v in numbers.items()}
-        kind = {"part": self.part, "vacuous": self.vacuous}
-        return {"name": self.name, "sense": self.sense, **safe, "holds": self.holds, **kind}
 
 
 @dataclass(frozen=True)
@@ -120,7 +67,7 @@ class Draw:
     def to_json(self) -> dict[str, Any]:
         """Everything."""
         return {
-            "about": {k: _plain(v) for k, v in self.about.items()},
+            "about": plain(self.about),
             "verdict": self.verdict,
             "unresolved": self.unresolved,
             "quantities": [q.to_json() for q in self.quantities],
@@ -294,9 +241,9 @@ class Check(abc.ABC):
         try:
             return self.judge(trial)
         except IncompleteRun as error:
-            why = str(error).split(". What was")[0]
             equation = _equation(trial, error.trajectory)
-            return [Draw(about, equation, unresolved=why) for about in self.subjects(trial)]
+            subjects = self.subjects(trial)
+            return [Draw(about, equation, unresolved=error.reason) for about in subjects]
 
 
 class FlowCheck(Check):
@@ -343,18 +290,3 @@ def unfitted(quantities: Sequence[Quantity], saves: int) -> Sequence[Quantity] |
     if all(quantity.holds for quantity in quantities):
         return f"{saves} saves are too few to fit a rate to"
     return quantities
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def described(about: dict[str, Any]) -> str:
-    """What was drawn, in one line.
-
-    >>> described({"n": 8, "β": 4.0})
-    'n = 8, β = 4'
-    """
-    short = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in about.items()}
-    return ", ".join(f"{k} = {v}" for k, v in short.items())

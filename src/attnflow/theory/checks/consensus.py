@@ -21,12 +21,12 @@ from attnflow.theory.checks.base import (
     Check,
     Draw,
     FlowCheck,
-    Quantity,
     Trial,
     run,
     unfitted,
 )
 from attnflow.theory.constants import large_beta
+from attnflow.verdicts import Quantity
 
 TOGETHER = 1e-3
 """Tokens this close are linked into clusters; all tokens are at one point when none are further

@@ -13,18 +13,10 @@ from jaxtyping import Float
 from attnflow import initial, weights
 from attnflow.observe import energy, energy_rate
 from attnflow.systems import SA, USA
-from attnflow.theory.checks.base import (
-    SAVES,
-    STARTS,
-    TOKENS,
-    Check,
-    Draw,
-    Quantity,
-    Trial,
-    run,
-)
+from attnflow.theory.checks.base import SAVES, STARTS, TOKENS, Check, Draw, Trial, run
 from attnflow.theory.checks.equations import plain_velocity
 from attnflow.theory.gegenbauer import dirac_energy, gegenbauer_coefficients, uniform_energy
+from attnflow.verdicts import Quantity
 
 
 class EnergyExtremes(Check):

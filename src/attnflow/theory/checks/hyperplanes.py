@@ -15,7 +15,7 @@ from attnflow.observe import dual_coordinates, eigenbasis
 from attnflow.simulation import Trajectory
 from attnflow.systems import RescaledAttention
 from attnflow.theory import triples
-from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial, keys
+from attnflow.theory.checks.base import SAVES, FlowCheck, Trial, keys
 from attnflow.theory.checks.equations import weights_of
 from attnflow.theory.limits import (
     boundary_distance,
@@ -25,6 +25,7 @@ from attnflow.theory.limits import (
     leading_coordinates,
     still_moving,
 )
+from attnflow.verdicts import Quantity
 
 LATE_TS = np.append(0.5 * np.arange(SAVES - 1), 15.0)
 """Save times for a leading eigenvalue 1; over the long last step it shows what still moves."""

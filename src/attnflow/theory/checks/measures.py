@@ -12,8 +12,9 @@ from attnflow import initial
 from attnflow.observe import wasserstein
 from attnflow.spaces import Sphere
 from attnflow.systems import SA, USA
-from attnflow.theory.checks.base import SAVES, STARTS, TOKENS, Check, Draw, Quantity, Trial, run
+from attnflow.theory.checks.base import SAVES, STARTS, TOKENS, Check, Draw, Trial, run
 from attnflow.theory.sharp import Sharp, known_sharp, sharp
+from attnflow.verdicts import Quantity
 
 
 class Dobrushin(Check):

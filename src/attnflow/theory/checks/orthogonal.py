@@ -12,20 +12,11 @@ from jaxtyping import Float
 from attnflow import initial
 from attnflow.observe import overlaps
 from attnflow.systems import SA, USA
-from attnflow.theory.checks.base import (
-    SAVES,
-    STARTS,
-    TOKENS,
-    Check,
-    Draw,
-    FlowCheck,
-    Quantity,
-    Trial,
-    run,
-)
+from attnflow.theory.checks.base import SAVES, STARTS, TOKENS, Check, Draw, FlowCheck, Trial, run
 from attnflow.theory.checks.equations import weights_of, written
 from attnflow.theory.constants import log_lipschitz
 from attnflow.theory.gamma import gamma, transition_time
+from attnflow.verdicts import Quantity
 
 
 def cosines(x: Any) -> np.ndarray:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from attnflow.retired import RenamedAttribute
-from attnflow.theory.checks.base import Check, Draw, Part, Quantity, Verdict
+from attnflow.theory.checks.base import Check, Draw
+from attnflow.verdicts import Part, Quantity, Verdict
 
 RESOLVED = 0.75
 """At least this part of the draws must be resolved for a statement to hold."""

@@ -13,8 +13,9 @@ from attnflow import initial
 from attnflow.observe import clusters, exponential_rate, hull
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import triples
-from attnflow.theory.checks.base import SAVES, FlowCheck, Quantity, Trial, keys
+from attnflow.theory.checks.base import SAVES, FlowCheck, Trial, keys
 from attnflow.theory.limits import SAME_POINT, boundary_distance, late, size, still_moving
+from attnflow.verdicts import Quantity
 
 SIZES = ((24, 2), (40, 3))
 """(n, d) of the runs on R^d."""

@@ -8,8 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from attnflow import initial, weights
-from attnflow.theory.checks.base import Check, Draw, Quantity, Trial, keys
+from attnflow.theory.checks.base import Check, Draw, Trial, keys
 from attnflow.theory.wendel import wendel
+from attnflow.verdicts import Quantity
 
 GINIBRE_SHARE = 0.14
 """The share of good matrices that [E] §4 reports for d = 128."""

@@ -11,8 +11,9 @@ import numpy as np
 from attnflow import initial
 from attnflow.observe import attention, doubly_exponential_rate, rank
 from attnflow.systems import RescaledAttention
-from attnflow.theory.checks.base import FIT, FlowCheck, Quantity, Trial, keys, unfitted
+from attnflow.theory.checks.base import FIT, FlowCheck, Trial, keys, unfitted
 from attnflow.theory.checks.equations import plain_weights, weights_of
+from attnflow.verdicts import Quantity
 
 SETTLED = 1e-6
 """A row within this distance of a unit row is that row."""

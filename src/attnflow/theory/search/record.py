@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from attnflow.errors import InputError
-from attnflow.files import atomic_write_text
-from attnflow.records import read_json, read_record
+from attnflow.records import plain, read_json, read_record, write_json
 from attnflow.retired import RenamedAttribute
 
 MOST = 2**31
@@ -54,12 +52,11 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Everything."""
-        hits = [asdict(hit) for hit in self.hits]
-        return vars(self) | {"tally": dict(self.tally), "hits": hits}
+        return plain(self)
 
     def save(self, path: Path) -> None:
         """Write it; the file is complete or not there."""
-        atomic_write_text(path, json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n")
+        write_json(path, self.to_json())
 
     @classmethod
     def load(cls, path: Path) -> Record:
