@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, UInt8
 from attnflow import observe
 from attnflow.errors import IncompleteRun, InputError
 from attnflow.explore.jobs import OnProgress
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.report import Report, summarise
 from attnflow.simulation import Trajectory, simulate
 from attnflow.spaces import Circle, Sphere
@@ -51,7 +51,7 @@ class Frames:
 
     trajectory: Trajectory
     report: Report
-    stage: Stage
+    view: TokenView
     seen: Float[np.ndarray, "T n k"]
     labels: Int[np.ndarray, " n"]
     overlaps: Float[np.ndarray, "T bins"] | None
@@ -91,18 +91,18 @@ def look_at(trajectory: Trajectory, on_progress: OnProgress) -> Frames:
     on_progress(1.0)
     xs = np.asarray(trajectory.positions, float)
     space = getattr(trajectory.system, "space", None)
-    round_ = isinstance(space, (Sphere, Circle))
-    stage = Stage(xs, round_)
-    seen = xs if stage.d == 3 else np.array([stage.view(x)[0] for x in xs])
+    on_sphere = isinstance(space, (Sphere, Circle))
+    view = TokenView(xs, on_sphere)
+    seen = xs if view.d == 3 else np.array([view.project(x)[0] for x in xs])
     labels = observe.clusters(xs[-1], report.tolerance).labels
     rows = _chosen(labels)
     on_progress(1.0)
     attention, top = _attention(trajectory, rows)
     on_progress(1.0)
-    overlaps = np.asarray(_overlaps(xs)) if round_ and xs.shape[1] > 1 else None
+    overlaps = np.asarray(_overlaps(xs)) if on_sphere and xs.shape[1] > 1 else None
     on_progress(1.0)
     limit = _limit(whole)
-    return Frames(trajectory, report, stage, seen, labels, overlaps, attention, top, rows, *limit)
+    return Frames(trajectory, report, view, seen, labels, overlaps, attention, top, rows, *limit)
 
 
 def to_page(frames: Frames) -> dict[str, Any]:

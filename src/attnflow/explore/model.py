@@ -27,7 +27,7 @@ from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, vo
 from attnflow.models.survey_types import Survey
 from attnflow.plot import screen
 from attnflow.plot.model import joining_tokens
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 
 PART = "model"
 SECONDS, LETTERS, TOKENS = 180.0, 4000, 400
@@ -152,7 +152,7 @@ def _figures(survey: Survey, theme: screen.Theme) -> list[Any]:
     """Tokens and overlaps before the first layer, and who joins whom."""
     text = survey.texts[0]
     tokens = screen.start_of_tokens(
-        _directions(survey), round_=False, labels=text.labels[-1], words=text.tokens, theme=theme
+        _directions(survey), on_sphere=False, labels=text.labels[-1], words=text.tokens, theme=theme
     )
     edges = np.linspace(-1, 1, text.histogram.shape[1] + 1)
     overlaps = screen.overlaps(text.histogram[0], edges, theme=theme)
@@ -165,7 +165,7 @@ def _figures(survey: Survey, theme: screen.Theme) -> list[Any]:
 
 def _frames(survey: Survey) -> dict[str, Any]:
     """What the slider moves."""
-    seen = screen.as_seen(Stage(_directions(survey), False))
+    seen = screen.projected_states(TokenView(_directions(survey), False))
     text = survey.texts[0]
     return {
         "across": "layers passed:",

@@ -27,10 +27,10 @@ CAPTIONS = {
 
 def tokens_figure(frames: Frames, theme: screen.Theme) -> Any:
     """Tokens where they begin, with their paths, and the hull of where they end if it is proven."""
-    stage = frames.stage
+    view = frames.view
     figure = screen.start_of_tokens(
-        stage.xs,
-        round_=stage.globe or stage.ring,
+        view.xs,
+        on_sphere=view.globe or view.ring,
         labels=frames.labels,
         hull=frames.hull,
         theme=theme,
@@ -38,9 +38,9 @@ def tokens_figure(frames: Frames, theme: screen.Theme) -> Any:
     last = len(figure.data) - 1
     if frames.levels is not None:
         for level in frames.levels.values:
-            screen.add_level(figure, stage.xs[-1], frames.levels.functional, float(level))
+            screen.add_level(figure, view.xs[-1], frames.levels.functional, float(level))
     figure.data = [*figure.data[:last], *figure.data[last + 1 :], figure.data[last]]
-    plain = stage.ring or stage.d > 2
+    plain = view.ring or view.d > 2
     return figure.update_layout(uirevision="kept", margin=BARE if plain else MARGIN)
 
 

@@ -143,9 +143,9 @@ def _merge_tree(survey: Survey) -> str:
     if figure is None:
         return ""
     caption = (
-        f"Tokens of the largest clusters, at most {pictures.OF_CLUSTER} of each. Lines that meet "
-        "are tokens that join, lines that leave each other are clusters that part. Below are all "
-        "joins, layer by layer."
+        f"Tokens of the largest clusters, at most {pictures.MAX_TREE_TOKENS_PER_CLUSTER} of each. "
+        "Lines that meet are tokens that join, lines that leave each other are clusters that part. "
+        "Below are all joins, layer by layer."
     )
     return figure_of(figure, caption)
 

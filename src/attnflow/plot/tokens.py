@@ -13,17 +13,17 @@ from matplotlib.patches import Circle
 
 from attnflow.plot.style import FAINT, colours
 
-TRAIL = 12
+TRAIL_SAVES = 12
 """How many earlier saves a trail shows."""
 
-LEAP = 0.5
+MAX_TRAIL_GAP = 0.5
 """Where a token moved farther between two saves its trail is broken: a chord is not its path."""
 
 
-class Stage:
+class TokenView:
     """A view onto tokens that stays the same over a whole run.
 
-    `round_` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are (the
+    `on_sphere` says that tokens live on a unit sphere. Up to d = 3 they are seen as they are (the
     sphere from where most of the final tokens show), above through the two leading principal
     components of all saved states, or in a `plane` that an orthonormal basis gives.
     """
@@ -31,15 +31,15 @@ class Stage:
     def __init__(
         self,
         xs: Float[np.ndarray, "T n d"],
-        round_: bool,
+        on_sphere: bool,
         plane: Float[np.ndarray, "2 d"] | None = None,
     ):
         self.xs = np.asarray(xs, dtype=float)
         self.d = self.xs.shape[-1]
-        self.globe = round_ and self.d == 3 and plane is None
-        self.ring = round_ and (self.d == 2 or plane is not None)
+        self.globe = on_sphere and self.d == 3 and plane is None
+        self.ring = on_sphere and (self.d == 2 or plane is not None)
         self.frame, self.centre = self._frame(plane)
-        flat = self.view(self.xs.reshape(-1, self.d))[0]
+        flat = self.project(self.xs.reshape(-1, self.d))[0]
         flat = flat[np.isfinite(flat).all(axis=1)]
         self.reach = 1.12 if self.globe or self.ring else 1.08 * float(np.abs(flat).max() or 1.0)
 
@@ -64,7 +64,7 @@ class Stage:
         last = self.xs[-1]
         return 0.5 * (last.min(axis=0) + last.max(axis=0))
 
-    def view(self, x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
+    def project(self, x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
         """Plane coordinates (n, 2), and how near each token is to the eye."""
         seen = (np.asarray(x, dtype=float) - self.centre) @ self.frame.T
         if self.d == 1:
@@ -72,7 +72,7 @@ class Stage:
         near = seen[:, 2] if seen.shape[1] == 3 else np.ones(len(seen))
         return seen[:, :2], near
 
-    def set(self, ax: Axes) -> None:
+    def prepare(self, ax: Axes) -> None:
         """Prepare the axes: the outline of the space, equal scales, no ticks."""
         ax.set(xlim=(-self.reach, self.reach), ylim=(-self.reach, self.reach))
         ax.set_aspect("equal")
@@ -81,7 +81,7 @@ class Stage:
         if self.globe:
             ax.add_patch(Circle((0, 0), 1, facecolor="#F4F6F8", edgecolor=FAINT, lw=0.8, zorder=0))
             for line in graticule():
-                flat, near = self.view(line)
+                flat, near = self.project(line)
                 flat[near < 0] = np.nan
                 ax.plot(*flat.T, color="#D5DAE0", lw=0.6, zorder=0)
         if self.ring:
@@ -95,11 +95,11 @@ class Stage:
 
     def draw(self, ax: Axes, i: int, labels: np.ndarray, size: float = 26) -> list[Any]:
         """Tokens at save i with their trails, coloured by label; far ones are paler."""
-        flat, near = self.view(self.xs[i])
+        flat, near = self.project(self.xs[i])
         shade = np.array(colours(labels))
-        past = np.array([self.view(x)[0] for x in self.xs[max(0, i - TRAIL) : i + 1]])
+        past = np.array([self.project(x)[0] for x in self.xs[max(0, i - TRAIL_SAVES) : i + 1]])
         if self.globe or self.ring:
-            leaps = np.linalg.norm(np.diff(past, axis=0), axis=-1) > LEAP
+            leaps = np.linalg.norm(np.diff(past, axis=0), axis=-1) > MAX_TRAIL_GAP
             past[:-1][leaps] = np.nan
         faint = np.where(near >= 0, 0.35, 0.12)
         trails = LineCollection(

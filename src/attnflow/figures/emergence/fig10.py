@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.figures.trained import trained_model
 from attnflow.models import HeadSpectrum, Model, head_matrices, head_spectrum
-from attnflow.plot.spectra import draw_spectrum
+from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import leads_positive

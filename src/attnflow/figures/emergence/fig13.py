@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from attnflow.figures.emergence.rescaled import levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_plane, draw_space_tokens, eye_along, set_space
 from attnflow.plot.style import PALETTE
+from attnflow.plot.times import draw_coordinate
 
 NEGATIVE = np.array(
     [

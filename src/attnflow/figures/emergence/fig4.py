@@ -13,8 +13,7 @@ from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Head, followed, rescaled
-from attnflow.plot.leaders import draw_leaders
-from attnflow.plot.matrices import draw_matrix
+from attnflow.plot.matrices import draw_leaders, draw_matrix
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity

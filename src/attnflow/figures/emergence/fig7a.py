@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from attnflow import observe
 from attnflow.figures.emergence.rescaled import Levels, levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_line, draw_space_tokens, eye_before, set_space
 from attnflow.plot.style import PALETTE
+from attnflow.plot.times import draw_coordinate
 from attnflow.theory.checks.base import Quantity
 
 V = np.array(

@@ -14,8 +14,8 @@ from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import SAVES, late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Head, followed, rescaled
-from attnflow.plot.coordinates import draw_band
 from attnflow.plot.style import FAINT, PALETTE
+from attnflow.plot.times import draw_band
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity

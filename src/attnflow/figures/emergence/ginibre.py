@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.plot.spectra import draw_spectrum
+from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.theory.checks.base import Quantity
 from attnflow.theory.checks.probability import GINIBRE_SHARE, deviation, leads_positive

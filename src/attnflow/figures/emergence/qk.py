@@ -15,9 +15,9 @@ from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import CLOSE, Head, followed, rescaled
-from attnflow.plot.hulls import draw_hull
+from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.style import PALETTE
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
@@ -126,12 +126,12 @@ def _drawn(name: str, k: int) -> Ending | None:
 
 
 def _panel(ax: Axes, ending: Ending) -> None:
-    stage = Stage(ending.zs, False)
-    stage.set(ax)
+    view = TokenView(ending.zs, False)
+    view.prepare(ax)
     for before, after in zip(ending.zs[0], ending.zs[-1], strict=True):
         ax.plot(*np.stack([before, after]).T, color=PALETTE[0], lw=0.5, alpha=0.35, zorder=0.4)
     corners = observe.hull(ending.zs[-1], SAME_POINT)
-    draw_hull(ax, stage, corners)
+    draw_hull(ax, view, corners)
     across, up = ending.zs[-1].T
     ax.scatter(across, up, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
     ax.plot(0, 0, "+", color=PALETTE[1], ms=7)

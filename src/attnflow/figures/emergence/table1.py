@@ -16,11 +16,11 @@ from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late, levels
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import CLOSE, Head, followed, pure, rescaled
-from attnflow.plot.hulls import draw_hull
 from attnflow.plot.matrices import draw_matrix
-from attnflow.plot.overview import stage_of
+from attnflow.plot.polytopes import draw_hull
+from attnflow.plot.runs import view_of
 from attnflow.plot.style import FAINT, PALETTE, colours
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import limit_geometry, measured_geometry, triples
@@ -146,10 +146,10 @@ def _places(run: Any) -> int:
 
 
 def _polytope(ax: Axes, run: Trajectory) -> None:
-    stage = stage_of(run)
-    stage.set(ax)
-    draw_hull(ax, stage, observe.hull(run.final, 1e-3))
-    stage.draw(ax, len(run.ts) - 1, np.zeros(TOKENS, int))
+    view = view_of(run)
+    view.prepare(ax)
+    draw_hull(ax, view, observe.hull(run.final, 1e-3))
+    view.draw(ax, len(run.ts) - 1, np.zeros(TOKENS, int))
 
 
 def _hyperplanes(ax: Axes, run: Any) -> None:
@@ -171,9 +171,9 @@ def _hyperplanes(ax: Axes, run: Any) -> None:
 def _subspace(ax: Axes, run: Any) -> None:
     """The part of the tokens in the leading eigenspace F, where the polygon is."""
     ys = np.asarray(run.along(leading_coordinates(run.system.heads.V, D)))
-    stage = Stage(ys, False)
-    stage.set(ax)
-    draw_hull(ax, stage, observe.hull(ys[-1], 1e-3))
+    view = TokenView(ys, False)
+    view.prepare(ax)
+    draw_hull(ax, view, observe.hull(ys[-1], 1e-3))
     for token in range(TOKENS):
         ax.plot(*ys[:, token].T, color=PALETTE[0], lw=0.6, alpha=0.5)
     across, up = ys[-1].T

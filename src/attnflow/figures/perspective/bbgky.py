@@ -8,7 +8,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import followed, solution, sphere
 from attnflow.meanfield import bbgky
 from attnflow.meanfield.bbgky import Comparison
-from attnflow.plot.many import closure_diagram
+from attnflow.plot.meanfield import closure_diagram
 from attnflow.simulation import simulate
 from attnflow.systems import AngularUSA
 from attnflow.theory.checks.base import Quantity

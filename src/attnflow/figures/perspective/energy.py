@@ -14,10 +14,9 @@ from matplotlib.gridspec import GridSpec
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import Head, followed, sphere
-from attnflow.plot.animation import animate
-from attnflow.plot.overview import stage_of
-from attnflow.plot.staircases import Plateau, draw_plateaus, plateaus
+from attnflow.plot.runs import animate, view_of
 from attnflow.plot.style import FAINT, PALETTE
+from attnflow.plot.times import Plateau, draw_plateaus, plateaus
 from attnflow.report import summarise
 from attnflow.simulation import Coarsening, Trajectory, simulate
 from attnflow.systems import SA
@@ -121,9 +120,9 @@ def _gap(x: Any) -> float:
 
 
 def _tokens(ax: Axes, run: Trajectory, i: int, labels: Any) -> None:
-    stage = stage_of(run)
-    stage.set(ax)
-    stage.draw(ax, i % len(run.ts), labels, size=16.0)
+    view = view_of(run)
+    view.prepare(ax)
+    view.draw(ax, i % len(run.ts), labels, size=16.0)
     t = float(run.ts[i])
     exponent = int(np.floor(np.log10(t))) if t else 0
     said = f"{t:.3g}" if exponent < 4 else rf"{t / 10**exponent:.1f}\cdot 10^{{{exponent}}}"

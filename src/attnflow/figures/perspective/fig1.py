@@ -11,7 +11,7 @@ from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.figures.texts import PARAGRAPH
 from attnflow.figures.trained import trained_model
 from attnflow.models import Model
-from attnflow.plot.histograms import draw_overlaps
+from attnflow.plot.matrices import draw_overlaps
 from attnflow.theory.checks.base import Quantity
 
 HUB = "albert-xlarge-v2"

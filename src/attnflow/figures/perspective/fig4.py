@@ -12,9 +12,8 @@ from attnflow import initial, observe
 from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, swept
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import followed, sphere
-from attnflow.plot.animation import animate
-from attnflow.plot.overview import stage_of
 from attnflow.plot.phase import draw_counts, draw_phase
+from attnflow.plot.runs import animate, view_of
 from attnflow.plot.style import INK
 from attnflow.report import summarise
 from attnflow.simulation import Fixed, Trajectory, simulate
@@ -99,10 +98,10 @@ def _circles(row: SubFigure, beta: float, run: Trajectory) -> None:
     """The tokens at the moments of the paper, coloured by their cluster at the second."""
     moments = [int(np.searchsorted(np.asarray(run.ts), t)) for t in MOMENTS]
     labels = observe.clusters(run.xs[moments[1]], NEAR).labels
-    stage = stage_of(run)
+    view = view_of(run)
     for ax, i in zip(row.subplots(1, len(moments)), moments, strict=True):
-        stage.set(ax)
-        stage.draw(ax, i, labels, size=18.0)
+        view.prepare(ax)
+        view.draw(ax, i, labels, size=18.0)
         ax.set_title(f"$t = {float(run.ts[i]):g}$", fontsize=10)
     row.suptitle(rf"$\beta = {beta:g}$", fontsize=11)
 

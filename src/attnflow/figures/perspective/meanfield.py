@@ -10,7 +10,7 @@ from attnflow import meanfield, observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import solution, sphere
 from attnflow.meanfield import MeanFieldRun
-from attnflow.plot.many import draw_distances
+from attnflow.plot.meanfield import draw_distances
 from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed
 from attnflow.spaces import Sphere

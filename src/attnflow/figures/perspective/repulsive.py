@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 
 from attnflow import observe
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.plot.coxeter import coxeter_plane
-from attnflow.plot.hulls import draw_neighbours
+from attnflow.plot.polytopes import coxeter_plane, draw_neighbours
 from attnflow.plot.style import FAINT, PALETTE
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.theory import Configuration, known_sharp, optimal_configuration, sharp, uniform_energy
 from attnflow.theory.checks.base import Quantity
 
@@ -50,10 +49,12 @@ def _make(size: Size) -> Picture:
 
 def _points(ax: Axes, one: Configuration) -> None:
     n, d = one.points.shape
-    stage = Stage(one.points[None], round_=True, plane=coxeter_plane(one.points) if d > 3 else None)
-    stage.set(ax)
-    draw_neighbours(ax, stage, one.points)
-    stage.draw(ax, 0, np.zeros(n, int), size=22.0 if n < 100 else 7.0)
+    view = TokenView(
+        one.points[None], on_sphere=True, plane=coxeter_plane(one.points) if d > 3 else None
+    )
+    view.prepare(ax)
+    draw_neighbours(ax, view, one.points)
+    view.draw(ax, 0, np.zeros(n, int), size=22.0 if n < 100 else 7.0)
     ax.set_title(f"{one.name or 'no known minimum'}\n$n = {n}$, $d = {d}$")
 
 

@@ -17,9 +17,9 @@ from attnflow.figures.second import ROUGH, Head, followed, sphere
 from attnflow.figures.texts import SENTENCE
 from attnflow.figures.trained import trained_model
 from attnflow.models import HeadSpectrum, Model, ModelError, head_matrices, head_spectrum, idealised
-from attnflow.plot.spectra import draw_spectrum
+from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE, colours
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
@@ -157,9 +157,9 @@ def _drawn(flows: dict[str, Ran], eigenvalues: np.ndarray, good: bool | None, he
 
 def _draw_flow(ax: Axes, flow: Ran) -> None:
     """Paths of the tokens through PCA, from grey dots to where they end."""
-    stage = Stage(flow.xs, False)
-    stage.set(ax)
-    paths = np.array([stage.view(x)[0] for x in flow.xs])
+    view = TokenView(flow.xs, False)
+    view.prepare(ax)
+    paths = np.array([view.project(x)[0] for x in flow.xs])
     for token, colour in enumerate(colours(flow.labels)):
         ax.plot(*paths[:, token].T, color=colour, lw=0.8, alpha=0.4, zorder=1)
         ax.plot(*paths[-1, token], "o", color=colour, ms=8, mec="white", mew=0.6, zorder=3)

@@ -14,9 +14,9 @@ from attnflow import initial, observe, weights
 from attnflow.figures.recipe import Picture, Recipe, Size, sized
 from attnflow.figures.second import ROUGH, Head, followed, pure
 from attnflow.figures.slides.vertices import filled, vertices
-from attnflow.plot.hulls import draw_hull
+from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.style import FAINT, INK, PALETTE
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
 from attnflow.theory.checks.base import Quantity
@@ -193,11 +193,11 @@ def _drawn(runs: Runs, counts: Any, away: Any, grown: Any) -> Figure:
 
 def _draw_end(ax: Axes, zs: Float[np.ndarray, "T n d"]) -> None:
     """Paths of the tokens, where they end, and the hull of these places."""
-    stage = Stage(zs, False)
-    stage.set(ax)
+    view = TokenView(zs, False)
+    view.prepare(ax)
     ax.axis("off")
-    draw_hull(ax, stage, observe.hull(zs[-1], 1e-2))
-    paths = np.array([stage.view(z)[0] for z in zs])
+    draw_hull(ax, view, observe.hull(zs[-1], 1e-2))
+    paths = np.array([view.project(z)[0] for z in zs])
     ax.plot(paths[..., 0], paths[..., 1], color=PALETTE[0], lw=0.6, alpha=0.35)
     ax.plot(*paths[0].T, ".", color=FAINT, ms=3)
     ax.plot(*paths[-1].T, "o", color=PALETTE[0], ms=5, mec="white", mew=0.5)

@@ -1,4 +1,4 @@
-"""Pictures of the limit of many tokens: distances to it, and closures of the two-point function."""
+"""Pictures of the limit of many tokens: distances to it, closures, which clusters come first."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int, Num
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import MaxNLocator, NullLocator
 
+from attnflow.checks import require_count, require_positive
+from attnflow.errors import InputError
 from attnflow.meanfield import MeanFieldRun
 from attnflow.meanfield.bbgky import Comparison, TwoPoint
 from attnflow.plot.style import FAINT, INK, PALETTE, save, style
+from attnflow.theory import fastest_mode, linear_growth
 
-TALLEST = 100.0
+MAX_DISTANCE_SHOWN = 100.0
 """The picture of distances ends here."""
 
 
@@ -33,7 +37,9 @@ def convergence_diagram(runs: Mapping[str, MeanFieldRun], path: Path | None = No
     return figure
 
 
-def draw_distances(ax: Axes, runs: Mapping[str, MeanFieldRun], top: float | int = TALLEST) -> None:
+def draw_distances(
+    ax: Axes, runs: Mapping[str, MeanFieldRun], top: float | int = MAX_DISTANCE_SHOWN
+) -> None:
     """W1 against n at the last time, run by run, as `convergence_diagram` has it, up to `top`."""
     for (name, run), colour in zip(runs.items(), PALETTE, strict=False):
         n, w1 = run.sizes, run.w1[..., -1]
@@ -105,3 +111,84 @@ def _laws(
     ax.set(yscale="log", ylim=(floor, None), xlim=(0, np.pi), xlabel=r"$x = \theta_2 - \theta_1$")
     ax.set_title(f"$t = {sampled.ts[k]:.3g}$")
     ax.set_xticks([0, np.pi / 2, np.pi], ["0", r"$\pi/2$", r"$\pi$"])
+
+
+Counts = Mapping[float, Num[np.ndarray, " runs"] | list[int]]
+"""The counts of several runs, by their β."""
+
+
+def emergence_diagram(
+    beta: Float[np.ndarray, " B"],
+    *,
+    modes: int = 8,
+    sigma: float | int = 0.0,
+    measured: Counts | None = None,
+    path: str | Path | None = None,
+) -> Figure:
+    """Draw the growth rates of the first modes of SA on the circle, and the fastest, against β.
+
+    `measured` are counts of clusters that first appeared in runs, as `meanfield.first_clusters`
+    gives them; they are drawn beside the fastest mode, a dot for each β and count whose area is
+    the number of runs that had it.
+    """
+    for extreme in (beta.min(initial=np.inf), beta.max(initial=0.0)):
+        require_positive(float(extreme), "every beta")
+    with style():
+        figure = Figure(figsize=(5.6, 5.6), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        growth_rates(above, beta, require_count(modes, "modes"), sigma)
+        first_counts(below, beta, sigma)
+        if measured:
+            counted(below, measured)
+        below.legend(loc="upper left")
+        below.set_xlabel(r"inverse temperature $\beta$")
+        if path is not None:
+            save(figure, path)
+    return figure
+
+
+def growth_rates(
+    ax: Axes, beta: Float[np.ndarray, " B"], modes: int, sigma: float | int = 0.0
+) -> Float[np.ndarray, "B k"]:
+    """The rates of the modes 1 … modes, one curve each; returns them."""
+    k = np.arange(1, modes + 1)
+    rates = linear_growth(beta[:, None], 2, k, True, sigma)
+    for i in range(modes):
+        colour = PALETTE[i % len(PALETTE)]
+        ax.plot(beta, rates[:, i], color=colour)
+        top = int(np.argmax(rates[:, i]))
+        ax.annotate(
+            f"{i + 1}",
+            (beta[top], rates[top, i]),
+            (0 if top else 6, 3),
+            textcoords="offset points",
+            color=colour,
+            ha="center",
+        )
+    ax.axhline(0, color=FAINT, lw=0.6, zorder=0)
+    ax.set(ylabel="growth rate of mode $k$ (SA)", xscale="log", xlim=(beta.min(), beta.max()))
+    return rates
+
+
+def first_counts(
+    ax: Axes, beta: Float[np.ndarray, " B"], sigma: float | int = 0.0
+) -> Int[np.ndarray, " B"]:
+    """The fastest mode as the staircase that it is; returns it."""
+    fastest = fastest_mode(beta, 2, True, sigma)
+    ax.step(beta, fastest, where="post", color=INK, label="fastest mode")
+    ax.plot(beta, np.sqrt(2 * beta), color=FAINT, ls=":", label=r"$\sqrt{2\beta}$")
+    ax.set(ylabel="clusters that first appear", ylim=(0, None))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    return fastest
+
+
+def counted(ax: Axes, measured: Counts) -> None:
+    """A dot for each β and count, as large as the number of runs that had it."""
+    label = "runs"
+    for beta, counts in measured.items():
+        values, runs = np.unique(np.asarray(counts), return_counts=True)
+        if not len(values):
+            raise InputError(f"measured has no counts for β = {beta:g}.")
+        at, areas = np.full(len(values), float(beta)), 90 * runs / runs.sum()
+        ax.scatter(at, values, s=areas, color=PALETTE[1], label=label, zorder=3)
+        label = "_"
