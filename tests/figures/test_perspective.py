@@ -66,7 +66,7 @@ def test_transitions_must_come_to_the_curve(monkeypatch, late, holds):
     together = [(times > late.get(d, 2.0) * curve[:, None]).astype(float) for d in dims]
     axes = {"d": dims, "beta": beta, "time": times}
     data = xarray.Dataset({"together": (tuple(axes), np.array(together))}, coords=axes)
-    monkeypatch.setattr(fig3, "swept", lambda spec: data)
+    monkeypatch.setattr(fig3, "run_sweep", lambda spec: data)
     assert made("P-fig3").holds == holds
 
 

@@ -47,7 +47,7 @@ def this_machine() -> Machine:
     )
 
 
-class Neighbours:
+class OtherPrograms:
     """What other programs do to the machine from now on."""
 
     def __init__(self) -> None:
@@ -66,9 +66,9 @@ def wait_for_quiet(cores: float, *, look: float = 2.0, limit: float = 300.0) -> 
     """Wait until other programs use fewer cores than this, `limit` seconds at most."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
-        neighbours = Neighbours()
+        others = OtherPrograms()
         time.sleep(look)
-        if (neighbours.cores() or 0.0) < cores:
+        if (others.cores() or 0.0) < cores:
             return
 
 

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.bench.contender import Call, Contender
-from attnflow.bench.problem import DriftProblem
+from attnflow.bench.contenders import Call, Contender, DriftProblem
 from attnflow.checks import available_cores
 from attnflow.errors import InputError
 
@@ -34,7 +33,7 @@ class Numpy(Contender):
 
     name = "NumPy"
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Nothing to prepare."""
 
         def call() -> np.ndarray:
@@ -50,7 +49,7 @@ class JaxDense(Contender):
 
     name = "JAX dense"
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Compile for these shapes."""
 
         def velocity(x: Array) -> Array:
@@ -67,7 +66,7 @@ class Torch(Contender):
 
     package = "torch"
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Move the tokens to PyTorch and give it all cores."""
         import torch
 
@@ -130,7 +129,7 @@ class KeOps(Contender):
             return "no C++ compiler"
         return super().missing()
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         """Let it compile its formula, on a few tokens."""
         if len(x) > 1:
             raise InputError("KeOps takes part with a single system only.")

@@ -13,7 +13,7 @@ from attnflow.files import atomic_write_text
 from attnflow.records import read_json, read_record
 
 FORMAT = "attnflow bench 1"
-DISTURBING = 0.25
+MAX_OTHER_CORES = 0.25
 """Other programs may use this much of a core without being mentioned."""
 
 
@@ -96,7 +96,7 @@ class Outcome:
     @property
     def disturbed(self) -> bool:
         """Whether other programs used so much of the machine that the numbers mean little."""
-        return self.others is not None and self.others > DISTURBING
+        return self.others is not None and self.others > MAX_OTHER_CORES
 
     def entry(self, contender: str) -> Entry | None:
         """What a contender did, if it took part."""

@@ -14,7 +14,7 @@ from rich.table import Table
 from attnflow.cli.shared import Guard, bold, check_output, check_place, console, stop_code
 
 if TYPE_CHECKING:
-    from attnflow.figures import Size, Written
+    from attnflow.figures import FigureRecord, Size
 
 
 def figures(
@@ -82,10 +82,10 @@ def _figures(
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(chosen))
 
-        def on_progress(name: str, outcome: Written | BaseException) -> None:
+        def on_progress(name: str, outcome: FigureRecord | BaseException) -> None:
             nonlocal failed
             bar.advance(task)
-            failed |= _tell(name, outcome)
+            failed |= _print_outcome(name, outcome)
             if not isinstance(outcome, BaseException):
                 done.append(outcome)
 
@@ -104,7 +104,7 @@ def _sized(size: str) -> Size:
     return "paper" if size == "paper" else "quick"
 
 
-def _tell(name: str, outcome: Written | BaseException) -> bool:
+def _print_outcome(name: str, outcome: FigureRecord | BaseException) -> bool:
     """Print what was seen; whether something was not."""
     from attnflow.errors import sentence
 

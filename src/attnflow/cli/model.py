@@ -15,7 +15,7 @@ from attnflow.cli.shared import Guard, bold, check_output, console, keep_compile
 if TYPE_CHECKING:
     from attnflow.models.survey_types import Survey
 
-LARGEST = 2**20
+MAX_TEXT_BYTES = 2**20
 """A text has at most so many bytes."""
 
 
@@ -56,7 +56,7 @@ def read_text(path: Path) -> str:
 
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
-    if path.stat().st_size > LARGEST:
+    if path.stat().st_size > MAX_TEXT_BYTES:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes, too many for a text.")
     try:
         text = path.read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def _model(
     loaded = load(name, dtype=dtype, revision=revision)
     bar = sys.stderr.isatty()
     found = survey(loaded, texts, depth=depth, beta=beta, delta=delta, progress=bar)
-    _tell(found)
+    _print_survey(found)
     atomic_write_text(out, html_report(found))
     written = [out]
     if json_file is not None:
@@ -97,7 +97,7 @@ def _model(
         console.print(f"wrote {bold(path)}", soft_wrap=True)
 
 
-def _tell(found: Survey) -> None:
+def _print_survey(found: Survey) -> None:
     """The comparison with theory, in the terminal."""
     from attnflow.models.predictions import predictions
 

@@ -12,7 +12,7 @@ from attnflow.errors import InputError
 
 View = TypeVar("View", bound="Address")
 
-MOST = 64
+MAX_FIELDS = 64
 """Fields of an address."""
 
 
@@ -58,9 +58,11 @@ class Address(BaseModel):
     def from_address(cls: type[View], query: str) -> View:
         """The view in the query of an address; what it does not know there is left alone."""
         try:
-            said = parse_qsl(query.removeprefix("?"), keep_blank_values=True, max_num_fields=MOST)
+            said = parse_qsl(
+                query.removeprefix("?"), keep_blank_values=True, max_num_fields=MAX_FIELDS
+            )
         except ValueError:
-            raise InputError(f"the address has more than {MOST} fields.") from None
+            raise InputError(f"the address has more than {MAX_FIELDS} fields.") from None
         fields = dict(said)
         return cls.read({name: text for name, text in fields.items() if name in cls.model_fields})
 

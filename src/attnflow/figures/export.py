@@ -12,14 +12,19 @@ from typing import Any
 import numpy as np
 
 from attnflow.errors import unknown
-from attnflow.figures import recipes
+from attnflow.figures import emergence, perspective, slides
 from attnflow.figures.recipe import SIZES, Picture, Recipe, Size
 from attnflow.files import atomic_write, atomic_write_text
 from attnflow.plot.style import save, style
 
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe for recipe in (*emergence.RECIPES, *perspective.RECIPES, *slides.RECIPES)
+}
+"""The recipes by name, in the order of the papers."""
+
 
 @dataclass(frozen=True)
-class Written:
+class FigureRecord:
     """A figure in a folder: its files, what must be seen in it and whether it was.
 
     It is the content of the figure's JSON file, without the numbers behind the picture.
@@ -37,12 +42,12 @@ class Written:
 
 def find(name: str) -> Recipe:
     """The recipe of this name; an unknown one is refused with the nearest."""
-    if name not in recipes.RECIPES:
-        raise unknown("figure", name, recipes.RECIPES)
-    return recipes.RECIPES[name]
+    if name not in RECIPES:
+        raise unknown("figure", name, RECIPES)
+    return RECIPES[name]
 
 
-def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
+def write(name: str, size: Size, folder: Path, film: bool = True) -> FigureRecord:
     """Make a figure and write it to a folder.
 
     Every file is there whole or not at all, and the JSON comes last: where it is, the figure is
@@ -58,7 +63,7 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
         picture = recipe.make(size)
         with atomic_write(record) as place:
             files = _files(name, picture, place.parent, film)
-            written = Written(
+            written = FigureRecord(
                 name=name,
                 source=recipe.source,
                 shows=recipe.shows,

@@ -16,9 +16,8 @@ from typing import Any
 
 from attnflow.checks import available_cores, require_count
 from attnflow.errors import InputError
-from attnflow.figures.export import Written, find, write
+from attnflow.figures.export import RECIPES, FigureRecord, find, write
 from attnflow.figures.recipe import Size
-from attnflow.figures.recipes import RECIPES
 from attnflow.figures.trained import require_reader
 from attnflow.files import atomic_write_text
 from attnflow.records import read_record
@@ -45,8 +44,8 @@ def gallery(
     *,
     workers: int | None = None,
     film: bool = True,
-    on_progress: Callable[[str, Written | BaseException], None] | None = None,
-) -> list[Written]:
+    on_progress: Callable[[str, FigureRecord | BaseException], None] | None = None,
+) -> list[FigureRecord]:
     """Make figures in a folder, several at once, and an index page of all that are there.
 
     `on_progress` is called with each one when it is done, or with the error that stopped it; the
@@ -61,7 +60,7 @@ def gallery(
     try:
         with closing(_made(names, size, folder, min(workers, len(names)), film)) as made:
             for name, outcome in made:
-                if isinstance(outcome, Written):
+                if isinstance(outcome, FigureRecord):
                     done.append(outcome)
                 if on_progress is not None:
                     on_progress(name, outcome)
@@ -85,7 +84,7 @@ def _made(
         return
     with _pool(workers) as pool:
         with shield_children():
-            asked: dict[Future[Written], str] = {
+            asked: dict[Future[FigureRecord], str] = {
                 pool.submit(write, name, size, folder, film): name for name in names
             }
         lost = []
@@ -159,13 +158,13 @@ def _part(path: Path) -> str:
     Another process may be making the figure anew, and have taken its record away.
     """
     try:
-        return _entry(read_record(path, Written, "record of a figure"))
+        return _entry(read_record(path, FigureRecord, "record of a figure"))
     except (InputError, KeyError, TypeError, ValueError):
         said = f'<p class="no">{path.name} is damaged: make {path.stem} again.</p>'
         return said if path.exists() else ""
 
 
-def _entry(written: Written) -> str:
+def _entry(written: FigureRecord) -> str:
     name, said, source, size = (
         html.escape(word) for word in (written.name, written.shows, written.source, written.size)
     )

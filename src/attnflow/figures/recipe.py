@@ -52,10 +52,10 @@ class Recipe:
     model: bool = False
 
 
-def sized(size: Size, quick: Any, paper: Any) -> Any:
+def by_size(size: Size, quick: Any, paper: Any) -> Any:
     """The value for the size that is made.
 
-    >>> sized("quick", 40, 400)
+    >>> by_size("quick", 40, 400)
     40
     """
     return {"quick": quick, "paper": paper}[size]

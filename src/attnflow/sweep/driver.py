@@ -34,14 +34,14 @@ Place = str | os.PathLike[str]
 
 
 @dataclass
-class Tally:
+class SweepProgress:
     """How far a sweep is: cells in all, done before, done now, and what failed."""
 
     cells: int
     before: int
     done: int = 0
     failures: list[Failure] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     stopping: int = 0
     """After Ctrl-C: so many blocks are in flight, and waited for."""
 
@@ -59,25 +59,26 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     patience: float | None = None,
-    on_progress: Callable[[Tally], object] = lambda tally: None,
-) -> Tally:
+    on_progress: Callable[[SweepProgress], object] = lambda progress: None,
+) -> SweepProgress:
     """Compute every cell of a spec into a Zarr store, or what is missing of it.
 
     The spec is a `SweepSpec`, a dictionary or the path of a TOML file. The work is done by this
     process, by `workers` processes of a local Dask cluster, or by the cluster at the address
     `scheduler`; the numbers are the same. `on_progress` is called after every block. A block
-    that fails is counted in the tally and does not stop the others. Ctrl-C keeps what is done, and
-    the same call goes on from there. Workers hang at times: where none of them has done a block
-    for `patience` seconds, they are started anew and their blocks given out again.
+    that fails is among the failures of the progress and does not stop the others. Ctrl-C keeps
+    what is done, and the same call goes on from there. Workers hang at times: where none of them
+    has done a block for `patience` seconds, they are started anew and their blocks given out
+    again.
 
     >>> import tempfile
     >>> spec = {"system": {"name": "SA"}, "start": {"n": 4, "d": 2},
     ...         "times": {"stop": 1.0, "count": 2}, "axes": {"beta": [1.0, 4.0]},
     ...         "keep": {"E": {"observable": "energy"}}}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tally = run(spec, f"{folder}/store.zarr")
+    ...     progress = run(spec, f"{folder}/store.zarr")
     ...     E = load(f"{folder}/store.zarr")["E"]
-    >>> tally.complete, dict(E.sizes)
+    >>> progress.complete, dict(E.sizes)
     (True, {'beta': 2, 'time': 2})
     """
     if workers is not None:
@@ -93,31 +94,31 @@ def run(
     place = prepare(as_spec(spec), Path(store))
     with place.writing():
         done = {block.number for block in place.done() if place.is_sound(block)}
-        tally = Tally(place.grid.cells, sum(place.grid[number].size for number in done))
-        on_progress(tally)
+        progress = SweepProgress(place.grid.cells, sum(place.grid[number].size for number in done))
+        on_progress(progress)
         missing = [number for number in range(len(place.grid)) if number not in done]
         if missing:
             with (
                 engine(workers, scheduler) as chosen,
-                closing(_results(chosen, place, missing, tally, patience, on_progress)) as found,
+                closing(_results(chosen, place, missing, progress, patience, on_progress)) as found,
             ):
                 for number, result in found:
-                    _keep(place, place.grid[number], result, tally)
-                    on_progress(tally)
-    return tally
+                    _keep(place, place.grid[number], result, progress)
+                    on_progress(progress)
+    return progress
 
 
 def _results(
     chosen: Engine,
     place: Store,
     missing: list[int],
-    tally: Tally,
+    progress: SweepProgress,
     patience: float | None,
-    on_progress: Callable[[Tally], object],
+    on_progress: Callable[[SweepProgress], object],
 ) -> Generator[tuple[int, Result], None, None]:
     def stopping(in_flight: int) -> None:
-        tally.stopping = in_flight
-        on_progress(tally)
+        progress.stopping = in_flight
+        on_progress(progress)
 
     inspection = Inspection(place.grid, *place.arrays())
     return results(
@@ -161,12 +162,12 @@ def provenance(spec: SweepSpec) -> dict[str, Any]:
     return {"title": spec.title or "", "key": spec.key, "versions": json.dumps(versions)}
 
 
-def _keep(store: Store, block: Block, result: Result, tally: Tally) -> None:
+def _keep(store: Store, block: Block, result: Result, progress: SweepProgress) -> None:
     if isinstance(result, BaseException):
         cell = store.grid.values(block.cells()[0])
         failure = Failure(block.number, cell, block.size, sentence(result))
-        tally.failures.append(failure)
+        progress.failures.append(failure)
         store.note_failure(block, failure)
         return
     store.write(block, result.values)
-    tally.done += block.size
+    progress.done += block.size

@@ -28,13 +28,13 @@ Result = Computed | BaseException
 RETRIES = 2
 """So often a task that raised an error, or whose result cannot be right, is tried again."""
 
-GLANCE = 0.5
+INTERRUPT_POLL_SECONDS = 0.5
 """Seconds after which it is looked whether Ctrl-C was pressed."""
 
-FIRST = 10
+FIRST_BLOCK_FACTOR = 10
 """So many times the usual patience is had with the first block, as workers start and compile."""
 
-RESTART = 30.0
+RESTART_TIMEOUT = 30.0
 """Seconds that a worker may take to end before it is killed and started anew."""
 
 
@@ -72,13 +72,17 @@ def results(
 
     A block of which `fault` says what is wrong is computed again. Where none is done for `patience`
     seconds, the executor is restarted, which then has twice the time; the first block may take
-    `FIRST` times as long. Ctrl-C ends it after the blocks in flight, which are not lost; `stopping`
-    is told how many they are, and a second Ctrl-C does not wait.
+    `FIRST_BLOCK_FACTOR` times as long. Ctrl-C ends it after the blocks in flight, which are not
+    lost; `stopping` is told how many they are, and a second Ctrl-C does not wait.
     """
     waiting = iter(numbers)
     running: dict[Future, int] = {}
     tries: Counter[int] = Counter()
-    told, last, limit = False, time.monotonic(), None if patience is None else FIRST * patience
+    told, last, limit = (
+        False,
+        time.monotonic(),
+        None if patience is None else FIRST_BLOCK_FACTOR * patience,
+    )
     with defer_interrupts() as stopped:
         while True:
             for number in _first(waiting, 0 if stopped() else engine.width - len(running)):
@@ -88,7 +92,7 @@ def results(
                 stopping(len(running))
             if not running:
                 break
-            done, _ = wait(running, timeout=GLANCE, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, timeout=INTERRUPT_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
                 number, last, limit = running.pop(future), time.monotonic(), patience
                 result = _outcome(future)
@@ -168,7 +172,7 @@ def _restart(client: Any) -> None:
     stuck = [worker for worker, keys in client.processing().items() if ours & set(keys)]
     if not stuck:
         raise RuntimeError("there are no workers")
-    client.restart_workers(stuck, timeout=RESTART)
+    client.restart_workers(stuck, timeout=RESTART_TIMEOUT)
 
 
 @contextlib.contextmanager

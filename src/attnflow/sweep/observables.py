@@ -42,10 +42,10 @@ def hull_vertices(x: Float[Array, "n d"], tol: float | int = 1e-9) -> Float[Arra
     return jax.pure_callback(count, jax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential")
 
 
-OURS = {f.__name__: f for f in (overlap_density, mean_entropy, leader_count, hull_vertices)}
+DERIVED = {f.__name__: f for f in (overlap_density, mean_entropy, leader_count, hull_vertices)}
 """One number or array from functions of `observe` that give something else."""
 
-INSTEAD = {
+REPLACEMENTS = {
     "overlap_histogram": "overlap_density",
     "entropy": "mean_entropy",
     "leaders": "leader_count",
@@ -60,12 +60,12 @@ SUPPLIED = ("x", "t", "system", "beta", "P", "V")
 
 def known() -> dict[str, Callable[..., Any]]:
     """The functions that may be kept, by name."""
-    found = {name: getattr(observe, name) for name in observe.__all__ if name not in INSTEAD}
+    found = {name: getattr(observe, name) for name in observe.__all__ if name not in REPLACEMENTS}
     functions = {name: f for name, f in found.items() if inspect.isfunction(f)}
     wanted = {
         name: f for name, f in functions.items() if "ts" not in inspect.signature(f).parameters
     }
-    return wanted | OURS
+    return wanted | DERIVED
 
 
 def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observable:
@@ -77,10 +77,10 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
     0.25
     """
     functions = known()
-    if observable in INSTEAD:
+    if observable in REPLACEMENTS:
         raise InputError(
             f"keep.{name}.observable: {observable} gives no array of fixed shape; "
-            f"{INSTEAD[observable]} does."
+            f"{REPLACEMENTS[observable]} does."
         )
     if observable not in functions:
         error = unknown("observable", observable, functions)

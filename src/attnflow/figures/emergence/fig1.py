@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.figures.second import Head, followed, rescaled
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.runs import view_of
 from attnflow.simulation import Trajectory, simulate
@@ -65,7 +65,7 @@ def _seen(run: Trajectory, V: float, polytope: observe.Hull, away: float) -> tup
         Quantity("vertices of the polytope", len(polytope.vertices), "≤", 20),
         Quantity("vertices of the polytope", len(polytope.vertices), "≥", 4),
         Quantity("distance of any token from its nearest vertex", away, "≤", 1e-2),
-        followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=TIMES[-2]),
+        compare_with_scipy("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=TIMES[-2]),
     )
 
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.emergence.rescaled import late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.plot.matrices import draw_matrix, largest_in_blocks
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
@@ -26,7 +26,7 @@ CHOSEN = (1e-280, 1e-3)
 
 
 def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
-    n = sized(size, n, paper_n)
+    n = by_size(size, n, paper_n)
     system = RescaledAttention(V=V)
     run = simulate(system, initial.cube(n, 1, side=2.0, key=0), TIMES, method=late())
     matrices = np.asarray(observe.attention_along(run))
@@ -50,7 +50,7 @@ def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
         Quantity("numerical rank of P at the start", ranks[0], "≥", 5),
         *_theorem(matrices, order, V),
         *_places(run),
-        followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=4.0),
+        compare_with_scipy("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=4.0),
     )
     numbers = {"t": TIMES, "numerical rank": ranks, "boolean_distance": away, "n": n}
     return Picture(figure, numbers, seen)

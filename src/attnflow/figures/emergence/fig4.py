@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.plot.matrices import draw_leaders, draw_matrix
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
@@ -39,7 +39,7 @@ class Drawn(NamedTuple):
         along = np.linalg.eigh(self.V)[1].T
         field = rescaled(Head(self.Q, None, self.V))
         ts = np.asarray(self.run.ts)
-        return followed("[E](4)", field, ts, self.run.xs, until=ts[SHARP], along=along)
+        return compare_with_scipy("[E](4)", field, ts, self.run.xs, until=ts[SHARP], along=along)
 
     @property
     def levels(self) -> float:
@@ -59,7 +59,7 @@ def _run(draw: int, sign: float) -> Drawn:
 
 
 def _make(size: Size, sign: float) -> Picture:
-    drawn = [_run(draw, sign) for draw in range(sized(size, 5, 64))]
+    drawn = [_run(draw, sign) for draw in range(by_size(size, 5, 64))]
     runs = [one.run for one in drawn]
     matrices = np.stack([observe.attention_along(run) for run in runs])
     shown = matrices[SHOWN][list(SAVED)]

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import SAVES, late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.plot.times import draw_band
 from attnflow.simulation import Trajectory, simulate
@@ -37,7 +37,7 @@ def _run(n: int, d: int, end: float) -> tuple[Head, Trajectory]:
 
 
 def _make(size: Size, end: float) -> Picture:
-    n, d = sized(size, (48, 24), (256, 128))
+    n, d = by_size(size, (48, 24), (256, 128))
     head, run = _run(n, d, end)
     basis = observe.eigenbasis(head.V)
     ts, along = np.asarray(run.ts), np.asarray(run.along(basis.dual))
@@ -64,7 +64,7 @@ def _make(size: Size, end: float) -> Picture:
             "spread at the end / at the start, for any λ > 0", shares[values > 0].max(), "≤", 1
         ),
         Quantity("spread at the end / at the start, for λ ≤ −0.3, at least", decays, "≥", 10.0),
-        followed("[E](4)", rescaled(head), ts, run.xs, until=end / 3, along=basis.dual),
+        compare_with_scipy("[E](4)", rescaled(head), ts, run.xs, until=end / 3, along=basis.dual),
     )
     return Picture(figure, numbers, seen)
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.theory.checks.base import Quantity
@@ -20,7 +20,7 @@ PLANE = 2**-1.5
 
 
 def _make(size: Size, tilt: float) -> Picture:
-    draws = np.array(sized(size, (4000, 2000, 1000, 500, 400, 300, 300), (10_000,) * 7))
+    draws = np.array(by_size(size, (4000, 2000, 1000, 500, 400, 300, 300), (10_000,) * 7))
     spectra = [_spectra(d, int(count), tilt) for d, count in zip(DIMENSIONS, draws, strict=True)]
     good = [leads_positive(values) for values in spectra]
     share = np.array([found.mean() for found in good])

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe, weights
 from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, Head, followed, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, Head, compare_with_scipy, rescaled
 from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.style import PALETTE
 from attnflow.plot.tokens import TokenView
@@ -80,12 +80,12 @@ def _ending(B: np.ndarray, key: Any) -> Ending | None:
         moved(zs),
         observe.clusters(zs[-1], same).count,
         float((observe.hull(zs[-1], SAME_POINT).distance(zs[-1]) <= same).mean()),
-        float(followed("", rescaled(Head(B.T)), ts, zs, until=END * EARLY[-1]).value),
+        float(compare_with_scipy("", rescaled(Head(B.T)), ts, zs, until=END * EARLY[-1]).value),
     )
 
 
 def _make(size: Size) -> Picture:
-    draws = sized(size, 6, 100)
+    draws = by_size(size, 6, 100)
     endings = {name: [_drawn(name, k) for k in range(draws)] for name in FAMILIES}
     shares = {
         name: float(np.mean([e is not None and e.polytope for e in found]))
@@ -114,7 +114,7 @@ def _make(size: Size) -> Picture:
             "off SciPy's solution of [E](4), over the way, in any run",
             max((e.off for found in endings.values() for e in found if e), default=0.0),
             "≤",
-            CLOSE,
+            DEFAULT_TOL,
         ),
     )
     return Picture(figure, numbers, seen)

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late, levels
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, Head, followed, pure, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, Head, compare_with_scipy, pure, rescaled
 from attnflow.plot.matrices import draw_matrix
 from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.runs import view_of
@@ -88,11 +88,13 @@ def _off(triple: triples.Triple, row: Row, run: Trajectory) -> float:
     field = pure(head) if row.system is PureAttention else rescaled(head)
     along = None if np.ndim(head.V) == 0 else observe.eigenbasis(head.V).dual
     until = row.end / 4
-    return float(followed("", field, run.ts, run.xs, until=until, most=6, along=along).value)
+    return float(
+        compare_with_scipy("", field, run.ts, run.xs, until=until, most=6, along=along).value
+    )
 
 
 def _make(size: Size) -> Picture:
-    draws = sized(size, 3, 50)
+    draws = by_size(size, 3, 50)
     found = {name: [outcome(row, k) for k in range(draws)] for name, row in ROWS.items()}
     every = [one for ones in found.values() for one in ones]
     counts = np.array(
@@ -133,7 +135,7 @@ def _make(size: Size) -> Picture:
             "off SciPy's solution of [E](1), (4), over the way, in any draw",
             max(one.off for one in every),
             "≤",
-            CLOSE,
+            DEFAULT_TOL,
         ),
     )
     return Picture(figure, numbers, seen)

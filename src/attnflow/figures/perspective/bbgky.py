@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import followed, solution, sphere
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import compare_with_scipy, solution, sphere
 from attnflow.meanfield import bbgky
 from attnflow.meanfield.bbgky import Comparison
 from attnflow.plot.meanfield import closure_diagram
@@ -22,11 +22,11 @@ SAID = {"kirkwood": "Kirkwood", "gaussian": "Gaussian"}
 
 
 def _make(size: Size) -> Picture:
-    ts = np.linspace(0.0, END, sized(size, 13, 25))
+    ts = np.linspace(0.0, END, by_size(size, 13, 25))
     sampled = bbgky.two_point(
-        BETA, N, ts, replicates=sized(size, 256, 8192), cells=sized(size, 32, 128)
+        BETA, N, ts, replicates=by_size(size, 256, 8192), cells=by_size(size, 32, 128)
     )
-    drawn = sized(size, ("chaos", "kirkwood", "companions"), tuple(bbgky.CLOSURES))
+    drawn = by_size(size, ("chaos", "kirkwood", "companions"), tuple(bbgky.CLOSURES))
     found = {name: bbgky.compare(sampled, bbgky.CLOSURES[name]) for name in drawn}
     # The equation itself is right if it follows the ensemble once it is told the truth.
     truth = bbgky.compare(sampled, bbgky.Measured(sampled))
@@ -55,7 +55,7 @@ def _same_ensemble(sampled: bbgky.TwoPoint) -> tuple[Quantity, ...]:
     xs = np.stack([np.cos(theta), np.sin(theta)], axis=-1)
     return (
         Quantity("mean cosine off SciPy's ensemble, in standard errors", off.max(), "≤", 4.0),
-        followed("(USA)", sphere(beta=BETA, normalised=False), sampled.ts, xs),
+        compare_with_scipy("(USA)", sphere(beta=BETA, normalised=False), sampled.ts, xs),
     )
 
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, sphere
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, sphere
 from attnflow.plot.runs import animate, view_of
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.plot.times import Plateau, draw_plateaus, plateaus
@@ -49,7 +49,7 @@ def _energies(run: Trajectory) -> Float[np.ndarray, " T"]:
 
 
 def _make(size: Size) -> Picture:
-    saves = sized(size, 161, 481)
+    saves = by_size(size, 161, 481)
     attracted, repelled = _run(1.0, saves), _run(-1.0, saves)
     up, down = _energies(attracted), _energies(repelled)
     ts = np.asarray(attracted.ts)
@@ -86,7 +86,7 @@ def _make(size: Size) -> Picture:
 def _solves(run: Trajectory, V: float) -> Quantity:
     """Whether tokens go as (SA) says until they are in clusters."""
     field = sphere(Head(V=V), beta=BETA)
-    return followed(f"(SA) with V = {V:g}", field, run.ts, run.xs, until=EARLY)
+    return compare_with_scipy(f"(SA) with V = {V:g}", field, run.ts, run.xs, until=EARLY)
 
 
 def _moments(

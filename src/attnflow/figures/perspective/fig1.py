@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.figures.texts import PARAGRAPH
-from attnflow.figures.trained import trained_model
+from attnflow.figures.trained import PARAGRAPH, trained_model
 from attnflow.models import Model
 from attnflow.plot.matrices import draw_overlaps
 from attnflow.theory.checks.base import Quantity

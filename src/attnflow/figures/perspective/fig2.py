@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 from scipy.integrate import quad
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, followed, sphere
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, compare_with_scipy, sphere
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulation import Coarsening, simulate
 from attnflow.systems import SA
@@ -70,7 +70,7 @@ def runs_to_one(beta: float, starts: int) -> Found:
     times, joined = np.asarray(run.merges.time), np.asarray(run.merges.count)
     last = np.where(joined == N - 1, times[..., -1], np.inf)
     xs = np.asarray(run.xs)
-    off = followed("", sphere(beta=beta), TIMES, xs, until=EARLY).value
+    off = compare_with_scipy("", sphere(beta=beta), TIMES, xs, until=EARLY).value
     members = [xs[place] for place in np.ndindex(*last.shape)]
     found = [_life(beta, one, end) for one, end in zip(members, last.ravel(), strict=True)]
     return Found(last, float(off), [pair for pair in found if pair is not None])
@@ -106,7 +106,7 @@ def life_of_two(beta: float, angle: float, shares: Float[np.ndarray, " two"]) ->
 
 
 def _make(size: Size) -> Picture:
-    starts = sized(size, 12, 32)
+    starts = by_size(size, 12, 32)
     found = [runs_to_one(beta, starts) for beta in BETAS]
     times = np.stack([one.times for one in found])
     ended = np.isfinite(times)
@@ -140,7 +140,10 @@ def _make(size: Size) -> Picture:
         Quantity("share of one cluster where it is proven", ended[sure].mean(), "≥", 1.0),
         Quantity("|life of the last two clusters / its quadrature − 1|", off_life, "≤", 1e-2),
         Quantity(
-            "off SciPy's solution of (SA), over the way", max(one.off for one in found), "≤", CLOSE
+            "off SciPy's solution of (SA), over the way",
+            max(one.off for one in found),
+            "≤",
+            DEFAULT_TOL,
         ),
         Quantity(f"time at β = {BETAS[-1]:g} / at {BETAS[0]:g}, d = 2", slow, "≥", 100.0),
     )

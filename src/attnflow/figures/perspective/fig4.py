@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
 from attnflow import initial, observe
-from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, swept
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import followed, sphere
+from attnflow.figures.perspective.sweeps import BETAS, DELTA, SPEC, TIMES, run_sweep
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import compare_with_scipy, sphere
 from attnflow.plot.phase import draw_counts, draw_phase
 from attnflow.plot.runs import animate, view_of
 from attnflow.plot.style import INK
@@ -31,16 +31,16 @@ def spec(size: Size) -> dict[str, Any]:
     """The sweep of the phase diagram."""
     return SPEC | {
         "title": "SA on the circle, n = 32",
-        "realisations": sized(size, 16, 512),
+        "realisations": by_size(size, 16, 512),
         "start": {"name": "sphere", "n": N, "d": 2},
-        "times": TIMES | {"count": sized(size, 61, 200)},
-        "axes": {"beta": BETAS | {"count": sized(size, 24, 90)}},
+        "times": TIMES | {"count": by_size(size, 61, 200)},
+        "axes": {"beta": BETAS | {"count": by_size(size, 24, 90)}},
         "keep": SPEC["keep"] | {"clusters": {"observable": "cluster_count", "tol": NEAR}},
     }
 
 
 def _make(size: Size) -> Picture:
-    data = swept(spec(size))
+    data = run_sweep(spec(size))
     figure = Figure(figsize=(8.6, 3.9), layout="constrained")
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.25, 1.5)).ravel()
     ax = left.subplots()
@@ -67,7 +67,7 @@ def _make(size: Size) -> Picture:
         name = f"clusters at t = 18 from most starts, β = {beta:g}"
         seen += [Quantity(name, usual, "≥", expected), Quantity(name, usual, "≤", expected)]
         equation = f"(SA) at β = {beta:g}"
-        seen.append(followed(equation, sphere(beta=beta), run.ts, run.xs, until=10.0))
+        seen.append(compare_with_scipy(equation, sphere(beta=beta), run.ts, run.xs, until=10.0))
     film = runs[9.0][0]
     return Picture(
         figure, numbers, tuple(seen), lambda path: animate(film, summarise(film), path=path)

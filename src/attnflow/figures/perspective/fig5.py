@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, crossing, swept
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, Head, weights
+from attnflow.figures.perspective.sweeps import BETAS, DELTA, SPEC, TIMES, crossing, run_sweep
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, Head, weights
 from attnflow.plot.phase import phase_diagram
 from attnflow.simulation import Layers, simulate
 from attnflow.systems import SA
@@ -59,22 +59,22 @@ def spec(size: Size) -> dict[str, Any]:
     Both are made of the authors' layers with Δt = 0.1, not of the flow: `V = G Gᵀ/√d` has a norm
     of about 4√d, which such layers do not resolve, and the picture is one of them.
     """
-    n, d = sized(size, (16, 32), (32, 128))
+    n, d = by_size(size, (16, 32), (32, 128))
     return SPEC | {
         "title": f"Random matrices, n = {n}, d = {d}",
-        "realisations": sized(size, 24, 512),
+        "realisations": by_size(size, 24, 512),
         "method": {"name": "Layers", "dt": STEP},
         "start": {"name": "sphere", "n": n, "d": d},
-        "times": TIMES | {"count": sized(size, 61, 301)},
+        "times": TIMES | {"count": by_size(size, 61, 301)},
         "axes": {
-            "beta": BETAS | {"count": sized(size, 10, 90)},
+            "beta": BETAS | {"count": by_size(size, 10, 90)},
             "ensemble": {"cases": ensembles(d)},
         },
     }
 
 
 def _make(size: Size) -> Picture:
-    data = swept(spec(size))
+    data = run_sweep(spec(size))
     data["together"].attrs["long_name"] = r"$P(\langle x_1, x_2\rangle \geq 1 - \delta)$"
     data = data.assign_coords(
         ensemble=[
@@ -163,7 +163,7 @@ def _same_layers(
     found: Float[np.ndarray, "E B T"],
 ) -> list[Quantity]:
     """The mean over time of the part together, beside that of other draws in plain NumPy."""
-    n, d = sized(size, (16, 32), (32, 128))
+    n, d = by_size(size, (16, 32), (32, 128))
     realisations = spec(size)["realisations"]
     seen = []
     for letter, together in zip("abcd", found, strict=True):
@@ -175,7 +175,7 @@ def _same_layers(
         name = f"({letter}) part together off that of plain layers, in standard errors"
         seen.append(Quantity(name, max(off), "≤", 4.0))
         name = f"({letter}) off a plain layer, over the way"
-        seen.append(Quantity(name, off_layers(letter, n, d, ORDINARY), "≤", CLOSE))
+        seen.append(Quantity(name, off_layers(letter, n, d, ORDINARY), "≤", DEFAULT_TOL))
     return seen
 
 

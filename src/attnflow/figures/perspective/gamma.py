@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from attnflow import initial
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
@@ -24,7 +24,7 @@ TIMES = np.linspace(0.0, 6.0, 61)
 
 
 def _make(size: Size) -> Picture:
-    n, starts = sized(size, (8, 16), (16, 128))
+    n, starts = by_size(size, (8, 16), (16, 128))
     x0 = np.stack(
         [initial.sphere(n, d, key=d, batch=starts, reduced=True) for d in DIMS]
         # the start of T6.8 beside them, in the same compiled run

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Field, followed, rescaled, weights
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Field, compare_with_scipy, rescaled, weights
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulation import Adaptive, Filippov, simulate
 from attnflow.systems import ConsensusAttention, Hardmax, RescaledAttention, System
@@ -28,9 +28,9 @@ APART = 0.05
 
 
 def _make(size: Size) -> Picture:
-    betas = np.logspace(0, 4, sized(size, 9, 17))
+    betas = np.logspace(0, 4, by_size(size, 9, 17))
     branches = _branches()
-    start = _without_ties(sized(size, 8, 40))
+    start = _without_ties(by_size(size, 8, 40))
     flow = np.asarray(simulate(Hardmax(), start, TIMES).xs)
     ends = {
         "from the tie, (9.4)": [_gap(ConsensusAttention(beta=b), branches["mean"]) for b in betas],
@@ -110,7 +110,7 @@ def _solve(start: Float[np.ndarray, "n d"]) -> tuple[Quantity, ...]:
         "[E](4)": (RescaledAttention(beta=b), rescaled(beta=b)),
     }
     return tuple(
-        followed(
+        compare_with_scipy(
             f"{equation} at β = {b:g}",
             field,
             TIMES,

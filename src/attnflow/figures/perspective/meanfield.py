@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import meanfield, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import solution, sphere
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import solution, sphere
 from attnflow.meanfield import MeanFieldRun
 from attnflow.plot.meanfield import draw_distances
 from attnflow.plot.style import PALETTE
@@ -29,14 +29,14 @@ def _start(theta: np.ndarray) -> np.ndarray:
 
 
 def _make(size: Size) -> Picture:
-    start = meanfield.density(_start, sized(size, 64, 512))
+    start = meanfield.density(_start, by_size(size, 64, 512))
     runs = {
         rf"$\beta = {beta:g}$": meanfield.mean_field_run(
             SA(beta),
             start,
             TIMES,
-            sizes=sized(size, (50, 200, 800), (100, 1000, 10_000, 100_000)),
-            replicates=sized(size, 6, 8),
+            sizes=by_size(size, (50, 200, 800), (100, 1000, 10_000, 100_000)),
+            replicates=by_size(size, 6, 8),
             method=Fixed(0.1),
         )
         for beta in BETAS

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA, Noisy
@@ -51,9 +51,9 @@ class HarmonicSA(AngleSystem):
 
 
 def _make(size: Size) -> Picture:
-    n, end = sized(size, 256, 1024), sized(size, 60.0, 100.0)
-    betas = sized(size, np.linspace(0.5, 7.5, 5), np.linspace(0.5, 8.0, 16))
-    sigmas = np.linspace(LEAST, MOST, sized(size, 8, 24))
+    n, end = by_size(size, 256, 1024), by_size(size, 60.0, 100.0)
+    betas = by_size(size, np.linspace(0.5, 7.5, 5), np.linspace(0.5, 8.0, 16))
+    sigmas = np.linspace(LEAST, MOST, by_size(size, 8, 24))
     tokens = orders(n, end, betas, sigmas)
     limit = np.array([steady_order(beta, sigmas) for beta in betas])
     critical = threshold(betas)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.polytopes import coxeter_plane, draw_neighbours
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.plot.tokens import TokenView
@@ -30,7 +30,7 @@ PAPER = (
 
 
 def _make(size: Size) -> Picture:
-    rows, starts = sized(size, (QUICK, 2), (PAPER, 32))
+    rows, starts = by_size(size, (QUICK, 2), (PAPER, 32))
     found = [optimal_configuration(n, d, beta, starts=starts, key=0) for n, d, beta in rows]
     columns = len(found) if len(found) <= 4 else (len(found) + 1) // 2
     figure = Figure(figsize=(2.5 * columns, 4.6 * -(-len(found) // columns)), layout="constrained")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory import in_hemisphere, wendel
 from attnflow.theory.checks.base import Quantity
@@ -25,7 +25,8 @@ TOKENS: dict[int, tuple[int, ...]] = {
 
 def _make(size: Size) -> Picture:
     draws = {
-        d: sized(size, 2000, 20_000) if d <= BY_COUNTING else sized(size, 100, 4000) for d in TOKENS
+        d: by_size(size, 2000, 20_000) if d <= BY_COUNTING else by_size(size, 100, 4000)
+        for d in TOKENS
     }
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     ax = figure.subplots()

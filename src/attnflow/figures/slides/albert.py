@@ -12,10 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import ROUGH, Head, followed, sphere
-from attnflow.figures.texts import SENTENCE
-from attnflow.figures.trained import trained_model
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import COARSE_TOL, Head, compare_with_scipy, sphere
+from attnflow.figures.trained import SENTENCE, trained_model
 from attnflow.models import HeadSpectrum, Model, ModelError, head_matrices, head_spectrum, idealised
 from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE, colours
@@ -49,7 +48,7 @@ class Ran(NamedTuple):
 def _make(size: Size) -> Picture:
     model, name = trained_model(HUB, size)
     layer, head, own = chosen_head(model)
-    flows = _flows(model, layer, head, own.radius, sized(size, 0.3, 0.05))
+    flows = _flows(model, layer, head, own.radius, by_size(size, 0.3, 0.05))
     n, d = flows["a sentence"].xs.shape[1:]
     figure = _drawn(flows, own.eigenvalues, own.good, head)
     where = "all layers alike" if model.shared else f"layer {layer + 1}"
@@ -128,7 +127,7 @@ def _solves(
     """Whether directions go as [P](2.3) says, with scores of tokens of the mean length."""
     beta = float(np.mean(np.sum(x**2, axis=1)) / np.sqrt(len(heads[0].Q)))
     field = sphere(*heads, beta=beta)
-    return followed("[P](2.3)", field, TIMES, xs, until=3.0, most=2, bound=ROUGH)
+    return compare_with_scipy("[P](2.3)", field, TIMES, xs, until=3.0, most=2, bound=COARSE_TOL)
 
 
 @eqx.filter_jit

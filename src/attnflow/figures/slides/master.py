@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import followed, pure
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import compare_with_scipy, pure
 from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
@@ -28,7 +28,7 @@ PARTED = 0.1
 
 
 def _make(size: Size) -> Picture:
-    n, draws = sized(size, 12, 40), sized(size, 6, 32)
+    n, draws = by_size(size, 12, 40), by_size(size, 6, 32)
     system = PureAttention()
     x0 = np.asarray(initial.cube(n, 2, side=1.0, key=0, batch=draws))
     away: dict[float, np.ndarray] = {}
@@ -71,7 +71,7 @@ def _make(size: Size) -> Picture:
         Quantity("clusters of the flow at the end", groups[0], "≥", 2),
         Quantity(f"clusters of the frozen prediction at t = {LATE:g}", groups[1], "≤", 1),
         Quantity("time to part, smallest start over largest", mean[0] / mean[-1], "≥", 2),
-        followed("[E](1)", pure(), TIMES, flow, until=3.0),
+        compare_with_scipy("[E](1)", pure(), TIMES, flow, until=3.0),
     )
     numbers = {
         "side": SIDES,

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import ROUGH, Head, followed, pure
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import COARSE_TOL, Head, compare_with_scipy, pure
 from attnflow.figures.slides.vertices import filled, vertices
 from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.style import FAINT, INK, PALETTE
@@ -61,8 +61,8 @@ def _slots(W: Float[np.ndarray, "*b H d d"]) -> Float[np.ndarray, "*b S d d"]:
 
 
 def _make(size: Size) -> Picture:
-    n, draws = sized(size, 20, 40), sized(size, 3, 64)
-    heads = sized(size, (1, 4, SLOTS), (1, 2, 4, 8, SLOTS))
+    n, draws = by_size(size, 20, 40), by_size(size, 3, 64)
+    heads = by_size(size, (1, 4, SLOTS), (1, 2, 4, 8, SLOTS))
     starts = _starts(n, draws)
     runs = {H: _settled(H, starts, n) for H in heads}
     counts = {s: {H: np.array([vertices(z) for z in runs[H][s]]) for H in heads} for s in starts}
@@ -82,7 +82,7 @@ def _make(size: Size) -> Picture:
         Quantity("rate of convergence, from 1 at most", apart, "≤", 0.1),
         Quantity("growth of tokens less Re λ₁(ΣV_h), median", np.median(np.abs(off)), "≤", 0.05),
         Quantity(
-            "off SciPy's solution of [E](1), over the way, V_h = I/H", max(solved), "≤", ROUGH
+            "off SciPy's solution of [E](1), over the way, V_h = I/H", max(solved), "≤", COARSE_TOL
         ),
         Quantity("off SciPy's solution of [E](1), over the way, V_h random", random, "≤", COARSE),
     )
@@ -129,7 +129,7 @@ def _off(H: int, zs: Float[np.ndarray, "draws T n d"]) -> float:
     d = zs.shape[-1]
     field = pure(*(Head(Q[:d, :d], None, 1 / H) for Q in _scores(H)))
     xs = np.exp(TIMES)[:, None, None] * zs[0]
-    return float(followed("", field, TIMES, xs, until=EARLY).value)
+    return float(compare_with_scipy("", field, TIMES, xs, until=EARLY).value)
 
 
 def _growth(H: int, draws: int, n: int) -> tuple[Float[np.ndarray, "draws 2"], float]:
@@ -146,7 +146,7 @@ def _growth(H: int, draws: int, n: int) -> tuple[Float[np.ndarray, "draws 2"], f
     middle = len(TIMES) // 2
     rate = np.log(size[:, -1] / size[:, middle]) / (TIMES[-1] - TIMES[middle])
     field = pure(*(Head(V=V_h) for V_h in V[0]))
-    off = followed("", field, TIMES, np.asarray(xs)[0], until=EARLY).value
+    off = compare_with_scipy("", field, TIMES, np.asarray(xs)[0], until=EARLY).value
     leading = np.linalg.eigvals(V.sum(axis=1)).real.max(axis=-1)
     return np.column_stack([leading, rate]), float(off)
 

@@ -25,10 +25,10 @@ Field = Callable[[float, np.ndarray], np.ndarray]
 RTOL, ATOL = 1e-9, 1e-11
 """What SciPy is asked for: far less than what the runs of figures are."""
 
-CLOSE = 1e-4
+DEFAULT_TOL = 1e-4
 """How far a run may be off, in units of the way gone: what its own method errs by, and more."""
 
-ROUGH = 1e-2
+COARSE_TOL = 1e-2
 """The same for runs with long fixed steps, which resolve no more."""
 
 
@@ -111,7 +111,7 @@ def solution(
     return found.y.T.reshape(len(times), *x0.shape)
 
 
-def followed(
+def compare_with_scipy(
     equation: str,
     field: Field,
     ts: Real[ArrayLike, " T"] | Numbers,
@@ -120,7 +120,7 @@ def followed(
     until: float = np.inf,
     most: int = 8,
     along: Inexact[np.ndarray, "m d"] | None = None,
-    bound: float = CLOSE,
+    bound: float = DEFAULT_TOL,
 ) -> Quantity:
     """How far a run is from SciPy's solution, from save to save, in units of the way gone.
 
