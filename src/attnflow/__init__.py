@@ -67,7 +67,7 @@ from attnflow.weights import Heads
 if TYPE_CHECKING:
     from attnflow import meanfield, models, theory
 
-LATER = ("meanfield", "models", "theory")
+LAZY_MODULES = ("meanfield", "models", "theory")
 """Imported when they are first named, so that `import attnflow` is quick."""
 
 __all__ = [
@@ -126,10 +126,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in LATER:
+    if name in LAZY_MODULES:
         return importlib.import_module(f"attnflow.{name}")
     raise AttributeError(f"module 'attnflow' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATER})
+    return sorted({*globals(), *LAZY_MODULES})

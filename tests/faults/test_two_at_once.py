@@ -98,8 +98,8 @@ def test_writers_of_one_file_take_turns(tmp_path):
 
 
 def test_who_waits_too_long_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PATIENCE", 0.1)
-    monkeypatch.setattr(files, "GLANCE", 0.05)
+    monkeypatch.setattr(files, "MAX_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(files, "LOCK_TRY_SECONDS", 0.05)
     said = r"a\.txt: another process has been writing"
     with atomic_write(tmp_path / "a.txt"), pytest.raises(WriteError, match=said):
         atomic_write_text(tmp_path / "a.txt", "second")

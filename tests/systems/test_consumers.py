@@ -15,7 +15,7 @@ import pytest
 
 import attnflow as af
 from attnflow import meanfield, observe
-from attnflow.observe.stability import APART
+from attnflow.observe.stability import PERTURBATION_SALT
 from attnflow.simulation.solve import solve
 from attnflow.spaces import Sphere
 from attnflow.spec import write_spec
@@ -334,7 +334,7 @@ def test_lyapunov_exponents(name):
     if said is None:
         assert name not in FLOWING
         return
-    direction = jax.random.fold_in(jax.random.key(0), APART)
+    direction = jax.random.fold_in(jax.random.key(0), PERTURBATION_SALT)
     u = system.space.project(x, jax.random.normal(direction, x.shape))
     near = system.retract(x + 1e-6 * u / jnp.linalg.norm(u))
     one, other = (followed(system, start, ts, method, key) for start in (x, near))

@@ -25,7 +25,7 @@ from attnflow.retired import renamed_arguments
 from attnflow.signals import shield_children
 
 INDEX = "index.html"
-THREADS = "OPENBLAS_NUM_THREADS"
+BLAS_THREADS_VARIABLE = "OPENBLAS_NUM_THREADS"
 
 STYLE = """
 body { font: 16px/1.5 Georgia, serif; color: #222; max-width: 62rem }
@@ -107,8 +107,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     Each has one thread of BLAS: where there are more threads than cores, they wait for each other
     busily, and eigenvalues of 128 × 128 matrices took fifteen times as long.
     """
-    before = os.environ.get(THREADS)
-    os.environ[THREADS] = before or "1"
+    before = os.environ.get(BLAS_THREADS_VARIABLE)
+    os.environ[BLAS_THREADS_VARIABLE] = before or "1"
     context = get_context("spawn")
     end, ours = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with, initargs=(end,))
@@ -121,7 +121,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
         ours.close()
         if before is None:
-            del os.environ[THREADS]
+            del os.environ[BLAS_THREADS_VARIABLE]
 
 
 def _end_with(end: Connection) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, Float, Real
 
 from attnflow.checks import require_finite, require_positive, require_state
 
-LINK_LIMIT = 2**22
+MAX_LINKS = 2**22
 """Up to this many links they are held at once; above, clusters are flooded one by one."""
 
 
@@ -45,7 +45,7 @@ def clusters(
     x = np.asarray(x, dtype=float)
     m = np.ones(len(x)) if masses is None else np.asarray(masses, dtype=float)
     tree = scipy.spatial.cKDTree(x)
-    few = tree.count_neighbors(tree, tol) <= LINK_LIMIT
+    few = tree.count_neighbors(tree, tol) <= MAX_LINKS
     found = _linked(tree, tol) if few else _flooded(x, tol)
     weight = np.bincount(found, m)
     count, first = len(weight), np.unique(found, return_index=True)[1]

@@ -16,7 +16,7 @@ from attnflow.spaces import Space, Sphere
 DIRECTIONS = 64
 """So many random directions (on the sphere: great circles) tokens are projected to."""
 
-ROWS = 512
+BLOCK_ROWS = 512
 
 Points = Float[np.ndarray, "_ d"]
 Shares = Float[np.ndarray, " _"]
@@ -68,8 +68,8 @@ def costs(a: Points, b: Points, p: int, space: Space) -> Float[np.ndarray, "n m"
     [[25.]]
     """
     rows = []
-    for i in range(0, len(a), ROWS):
-        here, there = np.broadcast_arrays(a[i : i + ROWS, None, :], b[None, :, :])
+    for i in range(0, len(a), BLOCK_ROWS):
+        here, there = np.broadcast_arrays(a[i : i + BLOCK_ROWS, None, :], b[None, :, :])
         rows.append(np.asarray(space.distance(jnp.asarray(here), jnp.asarray(there))))
     return np.concatenate(rows) ** p
 

@@ -17,7 +17,7 @@ from attnflow.randomness import RandomKey
 from attnflow.retired import renamed_arguments
 from attnflow.spaces import Circle, Euclidean, Space, Sphere, require_angles
 
-EXACT_PAIRS = 2**24
+MAX_EXACT_PAIRS = 2**24
 """Up to this many pairs of tokens (4,096 against 4,096) the optimal plan is computed."""
 
 
@@ -98,7 +98,7 @@ def _cloud(space: Space, p: int, a: Any, b: Any, m: Any, w: Any, key: RandomKey)
         a, b = _unit(a, space, "x"), _unit(b, space, "y")
     if a.shape[1] == 1:
         return circle_transport.line(a[:, 0], b[:, 0], m, w, p), "exact", 0.0
-    if len(a) * len(b) <= EXACT_PAIRS:
+    if len(a) * len(b) <= MAX_EXACT_PAIRS:
         return exact(a, b, m, w, p, space), "exact", 0.0
     mean, error = sliced(a, b, m, w, p, space, key)
     return mean, "sliced", error

@@ -19,7 +19,7 @@ from attnflow.theory.checks.base import Quantity
 
 TIMES = np.array([*np.linspace(0.0, 2.75, 12), 15.0])
 """Early ones are close enough together for trails to show the ways of tokens."""
-SHOWN = (0, 4, 8, 12)
+SAVES_SHOWN = (0, 4, 8, 12)
 
 
 def _run(V: float) -> Trajectory:
@@ -45,8 +45,8 @@ def _snapshots(size: Size, V: float) -> Picture:
     run = _run(V)
     view, polytope = view_of(run), observe.hull(run.final, 1e-3)
     away = [float(polytope.distance(x).max()) for x in run.xs]
-    figure = Figure(figsize=(3.0 * len(SHOWN), 3.3), layout="constrained")
-    for i, ax in zip(SHOWN, figure.subplots(1, len(SHOWN)), strict=True):
+    figure = Figure(figsize=(3.0 * len(SAVES_SHOWN), 3.3), layout="constrained")
+    for i, ax in zip(SAVES_SHOWN, figure.subplots(1, len(SAVES_SHOWN)), strict=True):
         view.prepare(ax)
         draw_hull(ax, view, polytope)
         view.draw(ax, i, np.zeros(40, int))

@@ -15,7 +15,7 @@ from attnflow.plot.space import draw_direction, draw_level
 from attnflow.plot.times import draw_coordinate
 
 V = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
-END, SHOWN = 10.0, (0, 12, 30, 60)
+END, SAVES_SHOWN = 10.0, (0, 12, 30, 60)
 """The last time, and which of the saves are drawn."""
 
 
@@ -24,8 +24,8 @@ def _make(size: Size, V: Any) -> Picture:
     ts = np.asarray(run.ts)
     found, view = levels(V, run), view_of(run)
     figure = Figure(figsize=(13.0, 3.0), layout="constrained")
-    axes = figure.subplots(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [1.15])
-    for ax, i in zip(axes, SHOWN, strict=False):
+    axes = figure.subplots(1, len(SAVES_SHOWN) + 1, width_ratios=[1.0] * len(SAVES_SHOWN) + [1.15])
+    for ax, i in zip(axes, SAVES_SHOWN, strict=False):
         view.prepare(ax)
         for level in found.levels:
             draw_level(ax, found.functional, level)

@@ -20,8 +20,8 @@ from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
-END, CURVES = 10.0, 5
-CLEAR = 0.3
+END, CURVES_SHOWN = 10.0, 5
+MIN_EIGENVALUE = 0.3
 """Coordinates whose eigenvalue is smaller in size have hardly moved at the end."""
 
 
@@ -57,7 +57,7 @@ def _make(size: Size, end: float) -> Picture:
         "spread of φ_j*(z), at the end": spread[-1],
         "rate at which the spread falls": rates,
     }
-    grows, decays = shares[values >= CLEAR].max(), shares[values <= -CLEAR].min()
+    grows, decays = shares[values >= MIN_EIGENVALUE].max(), shares[values <= -MIN_EIGENVALUE].min()
     seen = (
         Quantity("spread at the end / at the start, for λ ≥ 0.3, at most", grows, "≤", 0.1),
         Quantity(
@@ -103,12 +103,14 @@ def _chosen(
 ) -> tuple[Int[np.ndarray, " k"], ...]:
     """Growing coordinates with the largest and the smallest limits, and some decaying ones."""
     order = np.argsort(means)
-    clear = order[values[order] >= CLEAR]
+    clear = order[values[order] >= MIN_EIGENVALUE]
     above, below = clear[means[clear] > 0][::-1], clear[means[clear] < 0]
     fading = np.argsort(values)
     fading = fading[values[fading] < 0]
-    some = fading[np.linspace(0, len(fading) - 1, min(CURVES, len(fading))).round().astype(int)]
-    return above[:CURVES], below[:CURVES], some
+    some = fading[
+        np.linspace(0, len(fading) - 1, min(CURVES_SHOWN, len(fading))).round().astype(int)
+    ]
+    return above[:CURVES_SHOWN], below[:CURVES_SHOWN], some
 
 
 RECIPE = Recipe(

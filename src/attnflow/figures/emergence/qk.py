@@ -21,12 +21,12 @@ from attnflow.plot.tokens import TokenView
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
-from attnflow.theory.limits import SAME_POINT, boundary_distance, moved
+from attnflow.theory.limits import SAME_POINT_TOL, boundary_distance, moved
 from attnflow.theory.limits import size as size_of
 
-TOKENS, END, PATIENCE = 24, 15.0, 5_000
+TOKENS, END, MAX_STEPS = 24, 15.0, 5_000
 """A run that needs more steps has met a tie."""
-EARLY = (0.02, 0.05, 0.1)
+SCIPY_UNTIL = (0.02, 0.05, 0.1)
 """Parts of the run at whose ends tokens are compared with SciPy's."""
 TURN = np.array([[0.0, 1.0], [-1.0, 0.0]])
 
@@ -67,20 +67,22 @@ class Ending(NamedTuple):
 def _ending(B: np.ndarray, key: Any) -> Ending | None:
     """Where tokens from [−2, 2]² go with V = I and QᵀK = B, or None if the run had to stop."""
     x0 = initial.cube(TOKENS, 2, side=4.0, key=key)
-    ts = END * np.array([0.0, *EARLY, 0.5, 0.8, 1.0])
+    ts = END * np.array([0.0, *SCIPY_UNTIL, 0.5, 0.8, 1.0])
     try:
-        run = simulate(RescaledAttention(Q=B.T), x0, ts, method=late(PATIENCE))
+        run = simulate(RescaledAttention(Q=B.T), x0, ts, method=late(MAX_STEPS))
     except IncompleteRun:
         return None
     zs = np.asarray(run.xs)
-    same = SAME_POINT * size_of(zs)
+    same = SAME_POINT_TOL * size_of(zs)
     return Ending(
         zs,
         float(boundary_distance(zs).max()),
         moved(zs),
         observe.clusters(zs[-1], same).count,
-        float((observe.hull(zs[-1], SAME_POINT).distance(zs[-1]) <= same).mean()),
-        float(compare_with_scipy("", rescaled(Head(B.T)), ts, zs, until=END * EARLY[-1]).value),
+        float((observe.hull(zs[-1], SAME_POINT_TOL).distance(zs[-1]) <= same).mean()),
+        float(
+            compare_with_scipy("", rescaled(Head(B.T)), ts, zs, until=END * SCIPY_UNTIL[-1]).value
+        ),
     )
 
 
@@ -130,7 +132,7 @@ def _panel(ax: Axes, ending: Ending) -> None:
     view.prepare(ax)
     for before, after in zip(ending.zs[0], ending.zs[-1], strict=True):
         ax.plot(*np.stack([before, after]).T, color=PALETTE[0], lw=0.5, alpha=0.35, zorder=0.4)
-    corners = observe.hull(ending.zs[-1], SAME_POINT)
+    corners = observe.hull(ending.zs[-1], SAME_POINT_TOL)
     draw_hull(ax, view, corners)
     across, up = ending.zs[-1].T
     ax.scatter(across, up, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)

@@ -45,7 +45,7 @@ def _polytopes(key: Any) -> triples.Triple:
     return triples.polytope(D, key)._replace(V=jnp.eye(D))
 
 
-ROWS = {
+TABLE_ROWS = {
     "polytope": Row(_polytopes, RescaledAttention, 4.0, 20.0, 1e-2),
     "hyperplanes": Row(lambda key: triples.hyperplanes(D, key), RescaledAttention, 2.0, 15.0, 1e-2),
     "polytope x subspace": Row(
@@ -54,7 +54,7 @@ ROWS = {
     "origin": Row(lambda key: triples.origin(), PureAttention, 4.0, 1000.0, 0.1),
 }
 """Tokens go to the origin like t^{−1/2}, so that what counts as there is wider."""
-FORMED = (*ROWS, "unsettled")
+FORMED = (*TABLE_ROWS, "unsettled")
 
 
 class Outcome(NamedTuple):
@@ -95,7 +95,7 @@ def _off(triple: triples.Triple, row: Row, run: Trajectory) -> float:
 
 def _make(size: Size) -> Picture:
     draws = by_size(size, 3, 50)
-    found = {name: [outcome(row, k) for k in range(draws)] for name, row in ROWS.items()}
+    found = {name: [outcome(row, k) for k in range(draws)] for name, row in TABLE_ROWS.items()}
     every = [one for ones in found.values() for one in ones]
     counts = np.array(
         [[sum(o.formed == kind for o in ones) for kind in FORMED] for ones in found.values()]
@@ -111,7 +111,7 @@ def _make(size: Size) -> Picture:
     _confusion(figure.add_subplot(grid[-1]), counts)
     numbers = {
         "draws of each row": draws,
-        "rows": list(ROWS),
+        "rows": list(TABLE_ROWS),
         "formed": FORMED,
         "counts": counts,
         "residuals": {name: [one.residual for one in ones] for name, ones in found.items()},
@@ -192,7 +192,7 @@ def _origin(ax: Axes, run: Trajectory) -> None:
 
 
 _DRAWN: dict[str, Callable[[Any, Trajectory], None]] = dict(
-    zip(ROWS, (_polytope, _hyperplanes, _subspace, _origin), strict=True)
+    zip(TABLE_ROWS, (_polytope, _hyperplanes, _subspace, _origin), strict=True)
 )
 
 
@@ -200,7 +200,7 @@ def _confusion(ax: Axes, counts: np.ndarray) -> None:
     draw_matrix(ax, counts, top=1.4 * counts.max())
     names = [name.replace(" x ", "\n× ") for name in FORMED]
     ax.set_xticks(range(len(names)), names, rotation=60, fontsize=8)
-    ax.set_yticks(range(len(ROWS)), names[:-1], fontsize=8)
+    ax.set_yticks(range(len(TABLE_ROWS)), names[:-1], fontsize=8)
     ax.set(title="predicted (rows), formed")
     for i, j in np.ndindex(*counts.shape):
         if counts[i, j]:

@@ -20,8 +20,8 @@ from attnflow.simulation import Fixed, Trajectory, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
 
-N, STARTS, NEAR = 32, 64, 0.05
-SHOWN = {9.0: 3, 4.0: 2}
+N, STARTS, CLUSTER_TOL = 32, 64, 0.05
+CLUSTERS_BY_BETA = {9.0: 3, 4.0: 2}
 """The two temperatures that the paper shows, and how many clusters it sees there."""
 
 MOMENTS = (2.5, 18.0, 30.0)
@@ -35,7 +35,7 @@ def spec(size: Size) -> dict[str, Any]:
         "start": {"name": "sphere", "n": N, "d": 2},
         "times": TIMES | {"count": by_size(size, 61, 200)},
         "axes": {"beta": BETAS | {"count": by_size(size, 24, 90)}},
-        "keep": SPEC["keep"] | {"clusters": {"observable": "cluster_count", "tol": NEAR}},
+        "keep": SPEC["keep"] | {"clusters": {"observable": "cluster_count", "tol": CLUSTER_TOL}},
     }
 
 
@@ -56,7 +56,7 @@ def _make(size: Size) -> Picture:
     rows = right.subfigures(2, 1)
     numbers: dict[str, Any] = {"starts": STARTS}
     seen, runs = [], {}
-    for row, (beta, expected) in zip(rows, SHOWN.items(), strict=True):
+    for row, (beta, expected) in zip(rows, CLUSTERS_BY_BETA.items(), strict=True):
         x0 = initial.sphere(N, 2, key=0, batch=STARTS)
         runs[beta] = _typical(simulate(SA(beta), x0, np.linspace(0, 30, 61), method=Fixed(0.1)))
         run, usual, counts = runs[beta]
@@ -77,7 +77,7 @@ def _make(size: Size) -> Picture:
 def _typical(batch: Trajectory) -> tuple[Trajectory, int, dict[int, int]]:
     """The first run that has as many clusters at t = 18 as most have, and how many have which."""
     moment = int(np.searchsorted(np.asarray(batch.ts), MOMENTS[1]))
-    counts = [observe.clusters(x, NEAR).count for x in np.asarray(batch.xs)[:, moment]]
+    counts = [observe.clusters(x, CLUSTER_TOL).count for x in np.asarray(batch.xs)[:, moment]]
     many = Counter(counts)
     usual = many.most_common(1)[0][0]
     k = counts.index(usual)
@@ -97,7 +97,7 @@ def _typical(batch: Trajectory) -> tuple[Trajectory, int, dict[int, int]]:
 def _circles(row: SubFigure, beta: float, run: Trajectory) -> None:
     """The tokens at the moments of the paper, coloured by their cluster at the second."""
     moments = [int(np.searchsorted(np.asarray(run.ts), t)) for t in MOMENTS]
-    labels = observe.clusters(run.xs[moments[1]], NEAR).labels
+    labels = observe.clusters(run.xs[moments[1]], CLUSTER_TOL).labels
     view = view_of(run)
     for ax, i in zip(row.subplots(1, len(moments)), moments, strict=True):
         view.prepare(ax)

@@ -16,10 +16,10 @@ from attnflow.simulation import Layers, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.base import Quantity
 
-STEP, REALISATIONS, COMPARED = 0.1, 24, 2
+STEP, REALISATIONS, COMPARED_BETAS = 0.1, 24, 2
 """Δt of the layers; realisations that are run anew in plain NumPy, and at how many β."""
 
-ORDINARY, LAYERS = 2.0, 8
+LAYER_BETA, COMPARED_LAYERS = 2.0, 8
 """The β at which so many layers are compared one by one."""
 
 
@@ -149,7 +149,7 @@ def off_layers(letter: str, n: int, d: int, beta: float) -> float:
     head, starts = plain_draw(letter, n, d)
     Q, K, V = (None if W is None else W[0] for W in head)
     x, run = starts[0], SA(beta, Q=Q, K=K, V=V)
-    ts = STEP * np.arange(LAYERS + 1)
+    ts = STEP * np.arange(COMPARED_LAYERS + 1)
     xs = np.asarray(simulate(run, x, ts, method=Layers(STEP)).xs)
     plain = np.array([plain_layer(x, Head(Q, K, V), beta) for x in xs[:-1]])
     way = np.linalg.norm(plain - xs[:-1], axis=-1).max()
@@ -168,14 +168,14 @@ def _same_layers(
     seen = []
     for letter, together in zip("abcd", found, strict=True):
         off = []
-        for k in np.linspace(0, len(betas) - 1, COMPARED).round().astype(int):
+        for k in np.linspace(0, len(betas) - 1, COMPARED_BETAS).round().astype(int):
             plain = plain_layers(letter, n, d, float(betas[k]), times).mean(axis=1)
             error = plain.std(ddof=1) * np.sqrt(1 / REALISATIONS + 1 / realisations)
             off.append(abs(together[k].mean() - plain.mean()) / error)
         name = f"({letter}) part together off that of plain layers, in standard errors"
         seen.append(Quantity(name, max(off), "≤", 4.0))
         name = f"({letter}) off a plain layer, over the way"
-        seen.append(Quantity(name, off_layers(letter, n, d, ORDINARY), "≤", DEFAULT_TOL))
+        seen.append(Quantity(name, off_layers(letter, n, d, LAYER_BETA), "≤", DEFAULT_TOL))
     return seen
 
 

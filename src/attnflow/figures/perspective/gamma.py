@@ -19,7 +19,7 @@ from attnflow.theory.checks.orthogonal import cosines
 
 BETA = 1.0
 DIMS = (16, 64, 256, 1024, 4096)
-SHOWN = (16, 256, 4096)
+DIMS_SHOWN = (16, 256, 4096)
 TIMES = np.linspace(0.0, 6.0, 61)
 
 
@@ -59,7 +59,7 @@ def _make(size: Size) -> Picture:
 
 def _bands(ax: Axes, found: Float[np.ndarray, "D S T P"], curve: Float[np.ndarray, " T"]) -> None:
     """Between which cosines nine pairs of ten are, at some dimensions, and γ_β."""
-    for d, colour in zip(SHOWN, PALETTE, strict=False):
+    for d, colour in zip(DIMS_SHOWN, PALETTE, strict=False):
         low, high = np.quantile(found[DIMS.index(d)], [0.05, 0.95], axis=(0, 2))
         ax.fill_between(TIMES, low, high, color=colour, alpha=0.35, lw=0, label=f"$d = {d}$")
     ax.plot(TIMES, curve, color=INK, lw=1.3, label=r"$\gamma_\beta(t)$")

@@ -21,9 +21,9 @@ TIES = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
 """Example 9.3: token 3 ties with all."""
 
 TIMES = np.linspace(0.0, 3.0, 31)
-COMPARED = 10.0
+SCIPY_BETA = 10.0
 """The β at which flows are compared with SciPy's."""
-APART = 0.05
+MIN_SCORE_GAP = 0.05
 """The least distance of the largest score from the next, in the start without ties."""
 
 
@@ -87,7 +87,7 @@ def _without_ties(n: int) -> Float[np.ndarray, "n d"]:
     for key in range(1000):
         x = np.asarray(initial.cube(n, 2, side=2.0, key=key))
         scores = np.sort(x @ x.T, axis=1)
-        if (scores[:, -1] - scores[:, -2]).min() > APART * 8 / n:
+        if (scores[:, -1] - scores[:, -2]).min() > MIN_SCORE_GAP * 8 / n:
             break
     return x
 
@@ -100,7 +100,7 @@ def _gap(system: System, flow: Float[np.ndarray, "T n d"]) -> float:
 
 def _solve(start: Float[np.ndarray, "n d"]) -> tuple[Quantity, ...]:
     """Whether both flows at finite β are those that tend to the hard maximum."""
-    b = COMPARED
+    b = SCIPY_BETA
 
     def differences(t: float, z: np.ndarray) -> np.ndarray:
         return weights(z, beta=b) @ z - z

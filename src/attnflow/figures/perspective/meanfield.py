@@ -20,7 +20,7 @@ from attnflow.theory.checks.base import Quantity
 BETAS = (1.0, 2.0)
 TIMES = (0.0, 1.0, 2.0)
 QUANTILES = 400
-TOP = 5.0
+MAX_DISTANCE_SHOWN = 5.0
 """The picture ends a little above π, the largest distance; Dobrushin's bound is farther up."""
 
 
@@ -45,7 +45,7 @@ def _make(size: Size) -> Picture:
     left, right = figure.subplots(1, 2)
     _densities(left, list(runs.values())[-1])
     left.set_title(f"the density, {list(runs)[-1]}")
-    draw_distances(right, runs, TOP)
+    draw_distances(right, runs, MAX_DISTANCE_SHOWN)
     right.set_title(f"tokens and density at $t = {TIMES[-1]:g}$")
     numbers = {
         name: {"n": run.sizes, "t": TIMES, "W1": run.w1, "log of Dobrushin's factor": run.exponent}

@@ -30,10 +30,10 @@ TIMES = np.linspace(0.0, 9.0, 31)
 """In units of 1/|λ₁| of the matrix ΣV_h of the heads that act."""
 
 OVERLAP = 0.9
-TOGETHER = float(np.sqrt(2 - 2 * OVERLAP))
+CLUSTER_DISTANCE = float(np.sqrt(2 - 2 * OVERLAP))
 """The distance of tokens with this overlap; chains of closer ones are clusters."""
 
-COUNTED = f"clusters (overlap > {OVERLAP:g}, linked)"
+COUNT_LABEL = f"clusters (overlap > {OVERLAP:g}, linked)"
 
 
 class Ran(NamedTuple):
@@ -116,9 +116,9 @@ def _run(system: SA, x: Float[Array, "n d"], radius: float, step: float, heads: 
     """The flow in units of time in which |λ₁| is 1."""
     paced = eqx.tree_at(lambda s: s.heads.V, system, system.heads.V / radius)
     xs = np.asarray(_paced(paced, initial.normalise(x), step), float)
-    counts = observe.cluster_history((TIMES, xs), TOGETHER).counts
+    counts = observe.cluster_history((TIMES, xs), CLUSTER_DISTANCE).counts
     solves = _solves(xs, np.asarray(x, float), heads)
-    return Ran(xs, counts, observe.clusters(xs[-1], TOGETHER).labels, solves)
+    return Ran(xs, counts, observe.clusters(xs[-1], CLUSTER_DISTANCE).labels, solves)
 
 
 def _solves(
@@ -148,7 +148,7 @@ def _drawn(flows: dict[str, Ran], eigenvalues: np.ndarray, good: bool | None, he
     counts = figure.add_subplot(grid[1, 1:])
     for (start, flow), colour in zip(flows.items(), PALETTE, strict=False):
         counts.step(TIMES, flow.clusters, where="post", color=colour, label=start)
-    counts.set(xlabel=r"time, in units of $1/\lambda_1$", ylabel=COUNTED, ylim=(0, None))
+    counts.set(xlabel=r"time, in units of $1/\lambda_1$", ylabel=COUNT_LABEL, ylim=(0, None))
     counts.set_xlim(0, TIMES[-1])
     counts.legend(loc="upper right")
     return figure

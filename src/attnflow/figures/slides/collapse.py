@@ -19,7 +19,7 @@ from attnflow.theory.checks.base import Quantity
 HUB = "albert-xlarge-v2"
 BETA, DIMENSION = 9.0, 3
 TIMES = np.linspace(0.0, 8.0, 41)
-LATE = slice(25, None)
+CLUSTERED_SAVES = slice(25, None)
 """From t = 5 on, tokens are in their clusters."""
 KEY = 0
 
@@ -59,7 +59,9 @@ def _rates(flow: list[NeuralCollapse]) -> tuple[Quantity, ...]:
     Others do pull a little, and clusters themselves hardly move, in times like e^{cβ}.
     """
     within, between = (
-        -np.polyfit(TIMES[LATE], np.log([getattr(c, name) for c in flow[LATE]]), 1)[0]
+        -np.polyfit(
+            TIMES[CLUSTERED_SAVES], np.log([getattr(c, name) for c in flow[CLUSTERED_SAVES]]), 1
+        )[0]
         for name in ("within", "between")
     )
     return (

@@ -18,7 +18,7 @@ from attnflow.simulation import Fixed, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Quantity
 
-END, SAVES, EARLY = 12.0, 61, 1.0
+END, SAVES, SCIPY_UNTIL = 12.0, 61, 1.0
 """Runs are compared with SciPy's early: without the copies and zeros that fill them up."""
 STARTS: dict[str, Any] = {
     "cube": lambda n, d, **more: initial.cube(n, d, side=4.0, **more),
@@ -103,7 +103,7 @@ def _measured(start: str, n: int, d: int, draws: int, shape: tuple[int, int] | N
     ts = np.linspace(0.0, END, SAVES)
     runs = simulate(RescaledAttention(), wide, ts, method=Fixed(0.1), masses=masses)
     zs = np.asarray(runs.xs)[..., :n, :d]
-    off = compare_with_scipy("", rescaled(), ts, zs[0], until=EARLY, most=4).value
+    off = compare_with_scipy("", rescaled(), ts, zs[0], until=SCIPY_UNTIL, most=4).value
     return Measured(
         np.array([float(vertices(z)) for z in zs]),
         np.array([arrival(ts, z) for z in zs]),

@@ -8,7 +8,7 @@ from typing import Any
 
 from attnflow.theory.checks.base import Check, Draw, Part, Quantity, Verdict
 
-RESOLVED = 0.75
+MIN_RESOLVED_SHARE = 0.75
 """At least this part of the draws must be resolved for a statement to hold."""
 
 
@@ -32,7 +32,11 @@ class Outcome:
         counts = self.counts
         if counts["fails"]:
             return "fails"
-        return "holds" if counts["holds"] >= max(1, RESOLVED * len(self.draws)) else "unresolved"
+        return (
+            "holds"
+            if counts["holds"] >= max(1, MIN_RESOLVED_SHARE * len(self.draws))
+            else "unresolved"
+        )
 
     @property
     def failed(self) -> tuple[Part, ...]:

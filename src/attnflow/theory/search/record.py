@@ -12,7 +12,7 @@ from attnflow.errors import InputError
 from attnflow.files import atomic_write_text
 from attnflow.records import read_record
 
-MOST = 2**31
+MAX_RUNS = 2**31
 """A search has fewer runs."""
 
 
@@ -48,6 +48,6 @@ class Record:
     def load(cls, path: Path) -> Record:
         """Read what `save` wrote."""
         record = read_record(path, cls, "record of a search")
-        if not 0 <= record.runs < MOST or any(count < 0 for count in record.tally.values()):
+        if not 0 <= record.runs < MAX_RUNS or any(count < 0 for count in record.tally.values()):
             raise InputError(f"{path} is no record of a search: it counts {record.runs} runs.")
         return record
