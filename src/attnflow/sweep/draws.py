@@ -25,12 +25,12 @@ RULE = (
 )
 """How keys are made, as stores say it."""
 
-Said = dict[str, str]
+FieldTexts = dict[str, str]
 """Fields of a run as text by their dotted names."""
 
 
-class Marks:
-    """The marks of cells: 64 bits that depend on what the system and the start of a cell say.
+class CellHashes:
+    """Hashes of cells: 64 bits that depend on what the system and the start of a cell say.
 
     Fields that have their default say nothing, so that cells keep their draws when an axis gets
     more values, or is new and has the default among its values. How a run is integrated is not
@@ -43,10 +43,10 @@ class Marks:
         self._traced = {f: k for f, k in fields.items() if f.split(".")[0] in TABLES}
 
     def of(self, cells: list[tuple[int, ...]]) -> UInt32[np.ndarray, "cells 2"]:
-        """The marks of cells of one kind, which differ only in numbers that compile nothing."""
+        """The hashes of cells of one kind, which differ only in numbers that compile nothing."""
         run = self.spec.cell(self.grid.values(cells[0]))
         usual = defaults(run)
-        common = said(run) | dict.fromkeys(self._traced, "")
+        common = nondefault_fields(run) | dict.fromkeys(self._traced, "")
         lines = {f: f"{f}={value}" for f, value in sorted(common.items())}
         digests = []
         for cell in cells:
@@ -61,10 +61,10 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {"system": SYSTEMS, "start
 """The parts of a run that something is drawn for, and what they name."""
 
 
-def said(run: RunSpec) -> Said:
+def nondefault_fields(run: RunSpec) -> FieldTexts:
     """What the system and the start of a run say that is not their default."""
     usual = defaults(run)
-    fields: Said = {}
+    fields: FieldTexts = {}
     for place in TABLES:
         part: Named = getattr(run, place)
         given = {name: value for name, value in part.model_dump().items() if value is not None}
@@ -72,9 +72,9 @@ def said(run: RunSpec) -> Said:
     return {f: value for f, value in fields.items() if usual.get(f) != value}
 
 
-def defaults(run: RunSpec) -> Said:
+def defaults(run: RunSpec) -> FieldTexts:
     """The defaults of the parameters of the system and the start of a run."""
-    found: Said = {}
+    found: FieldTexts = {}
     for place, table in TABLES.items():
         make = table.get(getattr(run, place).name)
         for name, parameter in inspect.signature(make).parameters.items() if make else ():
@@ -98,9 +98,9 @@ def text(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def mark(run: RunSpec) -> UInt32[np.ndarray, " 2"]:
+def run_hash(run: RunSpec) -> UInt32[np.ndarray, " 2"]:
     """Two words of 32 bits that stand for what the system and the start of a run say."""
-    lines = (f"{f}={value}" for f, value in sorted(said(run).items()))
+    lines = (f"{f}={value}" for f, value in sorted(nondefault_fields(run).items()))
     return np.frombuffer(_digest(lines), ">u4").astype(np.uint32)
 
 
@@ -114,7 +114,7 @@ def _digest(lines: Iterable[str]) -> bytes:
 def run_keys(
     key: Int[Array, ""], words: UInt32[Array, " 2"], number: Int[Array, ""]
 ) -> Key[Array, ""]:
-    """The key of a realisation of a cell, from the spec's key, mark and number alone.
+    """The key of a realisation of a cell, from the spec's key, hash and number alone.
 
     >>> run_keys(0, np.array([[7, 1], [7, 1]], np.uint32), np.array([0, 1])).shape
     (2,)

@@ -78,7 +78,7 @@ def results(
     waiting = iter(numbers)
     running: dict[Future, int] = {}
     tries: Counter[int] = Counter()
-    told, last, limit = (
+    announced, last, limit = (
         False,
         time.monotonic(),
         None if patience is None else FIRST_BLOCK_FACTOR * patience,
@@ -87,8 +87,8 @@ def results(
         while True:
             for number in _first(waiting, 0 if stopped() else engine.width - len(running)):
                 running[engine.executor.submit(compute, spec, number)] = number
-            if stopped() and not told:
-                told = True
+            if stopped() and not announced:
+                announced = True
                 stopping(len(running))
             if not running:
                 break
