@@ -24,13 +24,13 @@ TURN = """async (betas) => {
     const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
     const took = [];
     for (const beta of betas) {
-        const before = window.attnflowTook.length;
+        const before = window.attnflowDrawTimes.length;
         const begun = performance.now();
         set.call(field, beta);
         field.dispatchEvent(new Event("input", { bubbles: true }));
         await new Promise((done) => {
             const look = () =>
-                window.attnflowTook.length > before ? done() : requestAnimationFrame(look);
+                window.attnflowDrawTimes.length > before ? done() : requestAnimationFrame(look);
             look();
         });
         took.push(performance.now() - begun);
@@ -44,14 +44,14 @@ TURN = """async (betas) => {
 def moments(page: Page, address: str) -> list[float]:
     """Milliseconds that the moments of a run take when they are gone through."""
     page.goto(address)
-    page.wait_for_function("window.attnflowTook.length > 0", timeout=120_000)
+    page.wait_for_function("window.attnflowDrawTimes.length > 0", timeout=120_000)
     page.wait_for_timeout(3000)
-    page.evaluate("window.attnflowTook.length = 0")
+    page.evaluate("window.attnflowDrawTimes.length = 0")
     page.focus("#flow-moment [role=slider]")
     for _ in range(40):
         page.keyboard.press("ArrowRight")
         page.wait_for_timeout(60)
-    return list(page.evaluate("window.attnflowTook"))
+    return list(page.evaluate("window.attnflowDrawTimes"))
 
 
 def told(name: str, took: list[float]) -> None:
@@ -75,7 +75,7 @@ def main() -> None:
             browser = driver.chromium.launch(executable_path=chromium, args=GL)
             page = browser.new_context(reduced_motion="reduce").new_page()
             page.goto(found[0])
-            page.wait_for_function("window.attnflowTook.length > 0", timeout=120_000)
+            page.wait_for_function("window.attnflowDrawTimes.length > 0", timeout=120_000)
             page.wait_for_timeout(3000)
             told("a new β, n = 200 on S²", page.evaluate(TURN, [5, 6, 3, 7, 2, 8, 4, 9, 1]))
             told("a moment, n = 500 on S²", moments(page, found[0] + "?n=500"))

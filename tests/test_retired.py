@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -109,6 +110,41 @@ def _overrides():
         refused(lambda name=name: type("Mine", (af.System,), {name: lambda self: 0}), name)
 
 
+def _method_hooks():
+    for old, new in zip(
+        ("pieces", "entered", "watched", "encodes", "limited"),
+        ("solver_parts", "initial_state", "at_rest", "uses_encoding", "limits_steps"),
+        strict=True,
+    ):
+        _hook(old, new, af.Fixed(0.1))()
+
+
+def _solution():
+    found = af.solve(af.SA(1.0), jnp.eye(2), jnp.array([0.0, 0.1]))
+    for old in (lambda: found[1], lambda: [*found]):
+        refused(old, "Solution", ".final")
+
+
+def _coarsening():
+    refused(lambda: af.Coarsening(eps=1e-6), "'eps'", "'tol' now")
+    method = {"method": {"name": "Coarsening", "eps": 1e-6}}
+    refused(lambda: parse_spec(SPEC | method).build_method(), "'eps'", "'tol' now")
+
+
+def _modules(renamed):
+    def asked():
+        for module, names in renamed.items():
+            inside = importlib.import_module(f"attnflow.{module}")
+            for old, new in names.items():
+                refused(
+                    lambda inside=inside, old=old: getattr(inside, old),
+                    f"{old} is called {new} now",
+                    error=AttributeError,
+                )
+
+    return asked
+
+
 def _told():
     folder = Path("nowhere")
     for given in (
@@ -172,6 +208,28 @@ ROWS = {
     "`Diffusive.diffuse": _hook("diffuse", "apply_noise", af.Noisy(af.SA(1.0), 0.1)),
     "a system of your own": _overrides,
     "`Method.scores_held": _hook("scores_held", "memory", af.Fixed(0.1)),
+    "`Method.pieces": _method_hooks,
+    "`solve(…)`": _solution,
+    "`Coarsening(eps=)`": _coarsening,
+    "`Noisy(…).beta`": _hook("beta", "inverse_temperature", af.Noisy(af.SA(1.0), 0.1)),
+    "`attention.Spectral(tolerance=)`": lambda: refused(
+        lambda: af.attention.Spectral(tolerance=1e-8), "'tolerance'", "'tol' now"
+    ),
+    "`.tolerance` of": _hook(
+        "tolerance", "tol", af.theory.limit_geometry(None, None, np.diag([2.0, 1.0]))
+    ),
+    "`plot.Stage`": _modules(
+        {"plot": {"Stage": "TokenView"}}
+        | {"plot.screen": {"as_seen": "projected_states", "themed": "apply_theme"}}
+    ),
+    "`round_=` of": lambda: refused(
+        lambda: af.plot.screen.tokens(D, I[None], round_=True), "'round_'", "'on_sphere' now"
+    ),
+    "`sweep.Tally`": _modules({"sweep": {"Tally": "SweepProgress"}}),
+    "`figures.Written`": _modules({"figures": {"Written": "FigureRecord", "sized": "by_size"}}),
+    "`bench.chosen`": _modules(
+        {"bench": {"chosen": "select_rows", "undisturbed": "measure_undisturbed"}}
+    ),
     "`tell=` of `theory.check`": _told,
     "`tell=` of `theory.search": lambda: refused(
         lambda: af.theory.search.search("C4.2", tell=print), "'tell'", "'on_candidate' now"

@@ -221,17 +221,17 @@ def test_the_page_itself_is_heard(app):
     answer = app.test_client().post(
         UPDATE,
         json={
-            "output": "..part.children...shown.data..",
+            "output": "..part.children...shown-url.data..",
             "outputs": [
                 {"id": "part", "property": "children"},
-                {"id": "shown", "property": "data"},
+                {"id": "shown-url", "property": "data"},
             ],
             "inputs": [
-                {"id": "place", "property": "pathname", "value": "/nowhere"},
-                {"id": "place", "property": "search", "value": ""},
+                {"id": "url", "property": "pathname", "value": "/nowhere"},
+                {"id": "url", "property": "search", "value": ""},
             ],
-            "state": [{"id": "shown", "property": "data"}],
-            "changedPropIds": ["place.pathname"],
+            "state": [{"id": "shown-url", "property": "data"}],
+            "changedPropIds": ["url.pathname"],
         },
         headers={"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"},
     )
@@ -258,7 +258,7 @@ def test_refusals_have_the_headers_too(app):
     for answer in (
         client.post(UPDATE, data="{}", headers={"Content-Type": "text/plain"}),
         client.get("/", headers={"Host": "evil.example"}),
-        client.post(UPDATE, json={"a": "b" * limits.BODY}),
+        client.post(UPDATE, json={"a": "b" * limits.MAX_REQUEST_BYTES}),
     ):
         assert answer.status_code in (403, 413, 415)
         assert {name: answer.headers[name] for name in HEADERS} == HEADERS

@@ -21,13 +21,13 @@ except ImportError:  # on Windows, where a second writer is not noticed
     fcntl = None  # type: ignore[assignment]
 
 UNFINISHED = ".unfinished-"
-PATIENCE = 60.0
+MAX_WAIT_SECONDS = 60.0
 """So many seconds one waits for another process that writes the same file."""
 
-GLANCE = 0.5
+LOCK_TRY_SECONDS = 0.5
 """So many seconds one tries for a lock, as whoever looks may hold it for a moment."""
 
-EXCHANGE = 2  # RENAME_EXCHANGE of renameat2
+RENAME_EXCHANGE = 2  # a flag of renameat2
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def file_lock(path: Path, refusal: str) -> Iterator[None]:
     except OSError as error:
         raise WriteError(f"{error.strerror}.", where=f"{path} could not be written") from error
     with file:
-        if not locked(file.fileno(), exclusive=True, seconds=GLANCE):
+        if not locked(file.fileno(), exclusive=True, seconds=LOCK_TRY_SECONDS):
             file.seek(0)
             holder = file.read().decode(errors="replace").strip()
             raise InputError(f"{refusal} ({holder or 'it gave no name'}).")
@@ -175,7 +175,7 @@ def _scratch(path: Path) -> Iterator[Path]:
 
 def _own(scratch: Path, path: Path) -> int | None:
     """Make a folder and lock it; another process may remove it as long as it is not locked."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + MAX_WAIT_SECONDS
     while True:
         with suppress(FileExistsError):  # exist_ok would raise it where the folder is just removed
             scratch.mkdir()
@@ -184,13 +184,12 @@ def _own(scratch: Path, path: Path) -> int | None:
         with suppress(FileNotFoundError):
             descriptor = os.open(scratch, os.O_RDONLY)
             with suppress(FileNotFoundError):
-                if locked(descriptor, exclusive=True, seconds=GLANCE) and os.path.samestat(
-                    os.fstat(descriptor), scratch.stat()
-                ):
+                mine = locked(descriptor, exclusive=True, seconds=LOCK_TRY_SECONDS)
+                if mine and os.path.samestat(os.fstat(descriptor), scratch.stat()):
                     return descriptor
             os.close(descriptor)
         if time.monotonic() >= end:
-            why = f"another process has been writing it for {PATIENCE:g} s."
+            why = f"another process has been writing it for {MAX_WAIT_SECONDS:g} s."
             raise WriteError(why, where=str(path))
 
 
@@ -216,4 +215,4 @@ def _exchanged(a: Path, b: Path) -> bool:
     """Exchange two folders in one step, where the system can."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None) if os.name == "posix" else None
     here = -100  # AT_FDCWD
-    return rename is not None and rename(here, bytes(a), here, bytes(b), EXCHANGE) == 0
+    return rename is not None and rename(here, bytes(a), here, bytes(b), RENAME_EXCHANGE) == 0

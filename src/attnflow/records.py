@@ -14,13 +14,13 @@ import numpy as np
 from attnflow.errors import InputError
 from attnflow.files import atomic_write_text
 
-LARGEST = 2**26
+MAX_JSON_BYTES = 2**26
 """No JSON file that is read whole has more bytes than this."""
 
-DEEPEST = 64
+MAX_DEPTH = 64
 """Tables inside tables, so often; what is deeper can neither be shown nor compared."""
 
-LONGEST = 10_000
+MAX_INTEGER_BITS = 10_000
 """Bits of a whole number; Python refuses to show one that is longer."""
 
 Kind = TypeVar("Kind")
@@ -73,7 +73,7 @@ def read_json(path: Path) -> Any:
     try:
         if not path.is_file():
             raise InputError(f"{path}: there is no such file.")
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_JSON_BYTES:
             raise InputError(f"{path} has {path.stat().st_size:,} bytes, too many for such a file.")
         data = json.loads(path.read_text(encoding="utf-8"))
     except InputError:
@@ -118,13 +118,13 @@ def refusal(details: Any) -> str:
 def require_modest(data: Any, name: str) -> None:
     """Refuse tables and lists nested deeper, and numbers longer, than anyone would write them."""
     level = [data]
-    for _ in range(DEEPEST):
-        if any(isinstance(value, int) and value.bit_length() > LONGEST for value in level):
-            raise InputError(f"{name}: a whole number in it has more than {LONGEST} bits.")
+    for _ in range(MAX_DEPTH):
+        if any(isinstance(value, int) and value.bit_length() > MAX_INTEGER_BITS for value in level):
+            raise InputError(f"{name}: a whole number in it has more than {MAX_INTEGER_BITS} bits.")
         level = [inner for value in level for inner in _inside(value)]
         if not level:
             return
-    raise InputError(f"{name}: tables and lists are nested more than {DEEPEST} deep.")
+    raise InputError(f"{name}: tables and lists are nested more than {MAX_DEPTH} deep.")
 
 
 def _inside(value: Any) -> Any:

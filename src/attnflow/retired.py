@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-FIELDS = {"seed": "key"}
+FIELDS = {"seed": "key", "eps": "tol"}
 """Old names of fields in specs."""
 
 P = ParamSpec("P")

@@ -21,7 +21,7 @@ from attnflow.errors import InputError
 
 __all__ = ["Circle", "Ellipsoid", "Euclidean", "Space", "Sphere"]
 
-FEW = 8
+MAX_UNROLLED_DIMS = 8
 """Up to this many coordinates a sum over them is written out."""
 
 
@@ -32,7 +32,7 @@ def inner(x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n 
     [[11.]]
     """
     d = x.shape[-1]
-    if d > FEW:
+    if d > MAX_UNROLLED_DIMS:
         return jnp.sum(x * y, axis=-1, keepdims=True)
     products = [x[..., c, None] * y[..., c, None] for c in range(d)]
     return functools.reduce(operator.add, products)

@@ -17,7 +17,7 @@ from attnflow.attention import (
     attend,
     attention_weights,
 )
-from attnflow.attention.backends import DENSE_LIMIT, as_backend, choose
+from attnflow.attention.backends import MAX_DENSE_SCORES, as_backend, choose
 from attnflow.errors import InputError
 
 KINDS = [Softmax(), Unnormalised()]
@@ -277,7 +277,7 @@ def test_scores_held(backend, held):
 
 @pytest.mark.parametrize(("heads", "most"), [(None, 1024), (4, 512)])
 def test_the_choice_is_by_the_number_of_scores(heads, most):
-    assert (heads or 1) * most**2 == DENSE_LIMIT
+    assert (heads or 1) * most**2 == MAX_DENSE_SCORES
     assert isinstance(choose(most, heads), Dense)
     assert isinstance(choose(most + 1, heads), Blocked)
 

@@ -7,13 +7,13 @@ import pytest
 
 import attnflow as af
 from attnflow.attention import Softmax, Unnormalised, attend
-from attnflow.attention.dense import REPLICATES
+from attnflow.attention.dense import MIN_REPLICATES_LAST_AXIS
 
 N = 5
 SYSTEMS = [af.SA, af.USA]
 
 
-def replicates(count=REPLICATES, n=N, d=2, key=0):
+def replicates(count=MIN_REPLICATES_LAST_AXIS, n=N, d=2, key=0):
     return af.initial.sphere(n, d, key=key, batch=count)
 
 
@@ -28,7 +28,7 @@ def one_by_one(system, x, *masses):
 
 def is_replicates_last(fn, *args):
     """Whether arrays of tokens × replicates take part."""
-    return f"f64[{N},{REPLICATES}]" in str(jax.make_jaxpr(fn)(*args))
+    return f"f64[{N},{MIN_REPLICATES_LAST_AXIS}]" in str(jax.make_jaxpr(fn)(*args))
 
 
 @pytest.mark.parametrize("kind", SYSTEMS)
@@ -53,23 +53,23 @@ def test_it_is_used_for_many_small_systems_only():
         velocity = jax.vmap(lambda x: af.SA(1.0, **options).velocity(0.0, x))
         return lambda count: is_replicates_last(velocity, replicates(count, d=d))
 
-    assert vmapped(2)(REPLICATES)
-    assert not vmapped(2)(REPLICATES - 1)
-    assert not vmapped(3)(REPLICATES)
-    assert not vmapped(2, Q=2.0)(REPLICATES)
-    assert not vmapped(2, mask="causal")(REPLICATES)
+    assert vmapped(2)(MIN_REPLICATES_LAST_AXIS)
+    assert not vmapped(2)(MIN_REPLICATES_LAST_AXIS - 1)
+    assert not vmapped(3)(MIN_REPLICATES_LAST_AXIS)
+    assert not vmapped(2, Q=2.0)(MIN_REPLICATES_LAST_AXIS)
+    assert not vmapped(2, mask="causal")(MIN_REPLICATES_LAST_AXIS)
 
 
 def test_each_replicate_may_have_its_temperature():
-    x, betas = replicates(), jnp.linspace(0.1, 30, REPLICATES)
+    x, betas = replicates(), jnp.linspace(0.1, 30, MIN_REPLICATES_LAST_AXIS)
     together = jax.jit(jax.vmap(lambda x, b: af.SA(b).velocity(0.0, x)))(x, betas)
-    for i in (0, REPLICATES // 2, REPLICATES - 1):
+    for i in (0, MIN_REPLICATES_LAST_AXIS // 2, MIN_REPLICATES_LAST_AXIS - 1):
         alone = af.SA(betas[i]).velocity(0.0, x[i])
         np.testing.assert_allclose(together[i], alone, rtol=1e-11, atol=1e-14)
 
 
 def test_one_start_at_many_temperatures():
-    x, betas = replicates()[0], jnp.linspace(0.1, 30, REPLICATES)
+    x, betas = replicates()[0], jnp.linspace(0.1, 30, MIN_REPLICATES_LAST_AXIS)
     together = jax.jit(jax.vmap(lambda b: af.SA(b).velocity(0.0, x)))(betas)
     np.testing.assert_allclose(together[7], af.SA(betas[7]).velocity(0.0, x), rtol=1e-11)
 
@@ -78,7 +78,7 @@ def test_tiny_forces_survive():
     """Two tokens almost opposite at β = 40: forces of 1e-35 that no own term may drown."""
     angle = np.pi - 1e-3
     pair = jnp.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
-    x = jnp.broadcast_to(pair, (REPLICATES, 2, 2))
+    x = jnp.broadcast_to(pair, (MIN_REPLICATES_LAST_AXIS, 2, 2))
     want = np.exp(40 * (np.cos(angle) - 1)) * np.sin(angle)
     got = velocities(af.SA(40.0), x)
     np.testing.assert_allclose(got[:, 0, 1], want, rtol=1e-9)
@@ -94,10 +94,12 @@ def test_gradients_are_those_of_each_alone(kind):
 
     together = jax.jit(jax.grad(lambda x, b: jax.vmap(pull, (0, None))(x, b).sum(), (0, 1)))
     alone = [jax.grad(pull, (0, 1))(x[i], 2.0) for i in range(3)]
-    slopes, total = together(x[:3].repeat(REPLICATES, 0), 2.0)
+    slopes, total = together(x[:3].repeat(MIN_REPLICATES_LAST_AXIS, 0), 2.0)
     for i, (slope, _) in enumerate(alone):
-        np.testing.assert_allclose(slopes[i * REPLICATES], slope, rtol=1e-10, atol=1e-13)
-    expected = REPLICATES * sum(float(b) for _, b in alone)
+        np.testing.assert_allclose(
+            slopes[i * MIN_REPLICATES_LAST_AXIS], slope, rtol=1e-10, atol=1e-13
+        )
+    expected = MIN_REPLICATES_LAST_AXIS * sum(float(b) for _, b in alone)
     assert float(total) == pytest.approx(expected, rel=1e-10)
 
 

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import reference
-from attnflow.bench import contender as contenders
-from attnflow.bench import peers
-from attnflow.bench.ours import BLOCKED, OURS, Scaled
+from attnflow.bench import contenders, peers
+from attnflow.bench.contenders import BLOCKED, OURS, DriftProblem, Scaled
 from attnflow.bench.peers import KEOPS, PEERS, SDPA
-from attnflow.bench.problem import DriftProblem
 from attnflow.errors import InputError
 
 SINGLE = DriftProblem(n=70, d=3, beta=4.0, dtype="float64")
@@ -28,7 +26,7 @@ def answer(contender, problem):
     if contender.missing():
         pytest.skip(f"{contender.name}: {contender.missing()}")
     x = problem.tokens()
-    return x, np.asarray(contender.ready(problem, x)())
+    return x, np.asarray(contender.prepare(problem, x)())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -58,8 +56,8 @@ def test_contenders_compute_replicates(contender):
 
 def test_keops_says_that_it_takes_no_replicates():
     several = DriftProblem(n=9, d=3, beta=2.0, dtype="float64", replicates=5)
-    with pytest.raises(InputError, match="a single system only"):
-        KEOPS.ready(several, several.tokens())
+    with pytest.raises(InputError, match="only with a single system"):
+        KEOPS.prepare(several, several.tokens())
 
 
 def test_a_wrong_answer_shows():
@@ -71,9 +69,9 @@ def test_a_wrong_answer_shows():
 
 def test_scaling_plays_a_smaller_problem():
     scaled = Scaled(BLOCKED, limit=30)
-    assert scaled.plays(SINGLE).n == 30
-    assert Scaled(BLOCKED, limit=100).plays(SINGLE) == SINGLE
-    _, found = answer(scaled, scaled.plays(SINGLE))
+    assert scaled.problem_for(SINGLE).n == 30
+    assert Scaled(BLOCKED, limit=100).problem_for(SINGLE) == SINGLE
+    _, found = answer(scaled, scaled.problem_for(SINGLE))
     assert found.shape == (1, 30, 3)
 
 

@@ -5,18 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from attnflow.bench import ROWS, chosen
-from attnflow.bench.contender import Contender
+from attnflow.bench import ROWS, select_rows
+from attnflow.bench.contenders import Contender, DriftProblem, Scaled
 from attnflow.bench.drift import Drift, Growth
-from attnflow.bench.machine import Neighbours
+from attnflow.bench.machine import OtherPrograms
 from attnflow.bench.memory import megabytes
-from attnflow.bench.ours import Scaled
 from attnflow.bench.peers import JAX_DENSE, NUMPY
-from attnflow.bench.problem import DriftProblem
 from attnflow.bench.result import Curve, Entry, Outcome, Spread, TargetResult
-from attnflow.bench.runs import FULL, Metastable, PhaseDiagram
-from attnflow.bench.targets import Accurate, Compiles, Faster, Grows, Needs, Takes
-from attnflow.bench.timing import BRISK
+from attnflow.bench.row import Accurate, Compiles, Faster, Grows, Needs, Takes
+from attnflow.bench.runs import FULL_DIMENSION, Metastable, PhaseDiagram
+from attnflow.bench.timing import QUICK_BUDGET
 from attnflow.errors import InputError
 
 SMALL = DriftProblem(n=40, d=3, beta=4.0, dtype="float64")
@@ -25,14 +23,14 @@ SMALL = DriftProblem(n=40, d=3, beta=4.0, dtype="float64")
 class Wrong(Contender):
     name = "wrong"
 
-    def ready(self, problem, x):
+    def prepare(self, problem, x):
         return lambda: np.zeros_like(x)
 
 
 class Broken(Contender):
     name = "broken"
 
-    def ready(self, problem, x):
+    def prepare(self, problem, x):
         raise RuntimeError("no such\ninstruction")
 
 
@@ -40,7 +38,7 @@ class NotHere(Contender):
     name = "elsewhere"
     package = "a_package_that_nobody_has"
 
-    def ready(self, problem, x):
+    def prepare(self, problem, x):
         raise AssertionError("it was asked although it is missing")
 
 
@@ -49,7 +47,7 @@ def quiet(text):
 
 
 def drift(*contenders, **options):
-    return Drift("test", "drift", SMALL, contenders, pace=BRISK, **options)
+    return Drift("test", "drift", SMALL, contenders, budget=QUICK_BUDGET, **options)
 
 
 def test_a_drift_compares_times_and_answers():
@@ -88,7 +86,7 @@ def test_the_time_of_a_smaller_problem_is_scaled_by_the_square():
 def test_growth_has_a_curve_for_each_method_and_names_who_is_missing():
     sizes = (64, 128, 256)
     series = ((NUMPY, SMALL, sizes), (NotHere(), SMALL, sizes))
-    growth = Growth("growth", "time", series, quick_sizes=(32, 64), pace=BRISK)
+    growth = Growth("growth", "time", series, quick_sizes=(32, 64), budget=QUICK_BUDGET)
     outcome = growth.run(quiet)
     assert outcome.curves[0].sizes == [64, 128, 256]
     assert outcome.curves[0].label == "S²"
@@ -128,8 +126,8 @@ def test_targets_judge_what_was_measured():
 
 @pytest.mark.slow
 def test_a_phase_diagram_agrees_in_both_dimensions():
-    row = PhaseDiagram(n=4, d=64, betas=(1.0, 3.0), replicates=2, pace=BRISK)
-    row = replace(row, targets=(Faster(1e9, FULL),))
+    row = PhaseDiagram(n=4, d=64, betas=(1.0, 3.0), replicates=2, budget=QUICK_BUDGET)
+    row = replace(row, targets=(Faster(1e9, FULL_DIMENSION),))
     outcome = row.run(quiet)
     ours, full = outcome.entries
     assert ours.error < 1e-5
@@ -152,17 +150,17 @@ def test_memory_is_that_of_the_scores():
     assert 2 * scores < megabytes(NUMPY, problem) < 5 * scores
 
 
-def test_neighbours_are_seen_and_own_work_is_not():
-    neighbours = Neighbours()
+def test_others_are_seen_and_own_work_is_not():
+    others = OtherPrograms()
     np.linalg.svd(np.random.default_rng(0).normal(size=(600, 600)))
-    assert 0 <= neighbours.cores() < 4
+    assert 0 <= others.cores() < 4
 
 
 def test_rows_are_chosen_by_name():
-    assert chosen([]) == list(ROWS)
-    assert [row.name for row in chosen(["ensemble", "d3"])] == ["d3", "ensemble"]
+    assert select_rows([]) == list(ROWS)
+    assert [row.name for row in select_rows(["ensemble", "d3"])] == ["d3", "ensemble"]
     with pytest.raises(InputError, match="did you mean 'ensemble'"):
-        chosen(["ensembel"])
+        select_rows(["ensembel"])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

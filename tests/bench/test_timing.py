@@ -8,7 +8,7 @@ import pytest
 from attnflow.bench import timing
 from attnflow.bench.result import Spread
 
-PACE = timing.Pace(rounds=7, turn=0.1, patience=6.0)
+BUDGET = timing.TimingBudget(rounds=7, round_seconds=0.1, max_seconds=6.0)
 
 
 class Clock:
@@ -40,29 +40,29 @@ def clock(monkeypatch):
 
 
 def test_a_race_counts_no_warm_up_and_takes_turns(clock):
-    seconds = timing.race(
-        {"a": clock.contender("a", 50.0, 0.5), "b": clock.contender("b", 0.75)}, PACE
+    seconds = timing.time_side_by_side(
+        {"a": clock.contender("a", 50.0, 0.5), "b": clock.contender("b", 0.75)}, BUDGET
     )
     assert seconds["a"] == [0.5] * len(seconds["a"])
-    assert seconds["b"] == [0.75] * PACE.rounds
+    assert seconds["b"] == [0.75] * BUDGET.rounds
     raced = clock.log[3:]
     assert raced[:4] == ["a", "b", "b", "a"]
 
 
 def test_slow_contenders_have_few_turns_and_quick_ones_many_calls(clock):
     calls = {"slow": clock.contender("slow", 20.0), "quick": clock.contender("quick", 0.01)}
-    seconds = timing.race(calls, PACE)
+    seconds = timing.time_side_by_side(calls, BUDGET)
     assert seconds["slow"] == [20.0, 20.0]
-    assert len(seconds["quick"]) == PACE.rounds
+    assert len(seconds["quick"]) == BUDGET.rounds
     assert np.allclose(seconds["quick"], 0.01)
     assert clock.log.count("slow") == 3
-    assert clock.log.count("quick") == pytest.approx(10 * PACE.rounds, abs=PACE.rounds + 2)
+    assert clock.log.count("quick") == pytest.approx(10 * BUDGET.rounds, abs=BUDGET.rounds + 2)
 
 
 def test_a_turn_counts_with_its_fastest_call_but_the_first(clock):
-    turn = timing.Turn(clock.contender("a", 0.03, 0.03, 0.001, 0.06, 0.05, 0.07), PACE)
+    turn = timing.TimedCall(clock.contender("a", 0.03, 0.03, 0.001, 0.06, 0.05, 0.07), BUDGET)
     assert turn.repeats == 4
-    assert turn.take() == pytest.approx(0.05)
+    assert turn.seconds() == pytest.approx(0.05)
 
 
 def test_ratios_are_taken_round_by_round():

@@ -49,11 +49,11 @@ class Page:
         rows = self._get("/_dash-dependencies")
         self.callbacks = [row for row in rows if row["clientside_function"] is None]
         self.parts = [
-            row["inputs"][0]["id"].removesuffix("-news")
+            row["inputs"][0]["id"].removesuffix("-status")
             for row in rows
-            if (row["clientside_function"] or {}).get("function_name") == "news"
+            if (row["clientside_function"] or {}).get("function_name") == "jobStatus"
         ]
-        self.change({"place.pathname": path, "place.search": search})
+        self.change({"url.pathname": path, "url.search": search})
 
     @property
     def visitor(self):
@@ -71,10 +71,10 @@ class Page:
 
     def tick(self, part="flow"):
         """Let the clock of a part strike, if it goes; whether it still goes then."""
-        if not self.values.get(f"{part}-clock.disabled"):
-            count = (self.values.get(f"{part}-clock.n_intervals") or 0) + 1
-            self.change({f"{part}-clock.n_intervals": count})
-        return not self.values.get(f"{part}-clock.disabled")
+        if not self.values.get(f"{part}-timer.disabled"):
+            count = (self.values.get(f"{part}-timer.n_intervals") or 0) + 1
+            self.change({f"{part}-timer.n_intervals": count})
+        return not self.values.get(f"{part}-timer.disabled")
 
     def wait(self, part="flow", seconds=120.0, pause=0.15):
         """Watch until the work is over, and return what the page says then."""
@@ -103,21 +103,21 @@ class Page:
             if changed and all(self._there(one) for one in (*row["inputs"], *row["state"])):
                 self.change(self._call(row, changed))
         for part in self.parts:
-            if {f"{part}-news.data", f"{part}-job.data"} & set(changes):
+            if {f"{part}-status.data", f"{part}-job.data"} & set(changes):
                 self.change(self._heard(part))
 
     def _heard(self, part):
-        """What `news` of explore.js does."""
-        job, news = (self.values.get(f"{part}-{name}.data") for name in ("job", "news"))
-        if not job or not news or news["job"] != job:
-            return {f"{part}-clock.disabled": not job}
+        """What `jobStatus` of explore.js does."""
+        job, status = (self.values.get(f"{part}-{name}.data") for name in ("job", "status"))
+        if not job or not status or status["job"] != job:
+            return {f"{part}-timer.disabled": not job}
         heard = {
-            f"{part}-message.children": news["said"],
-            f"{part}-progress.value": news["part"],
-            f"{part}-progress.className": "hidden" if news["over"] else "",
-            f"{part}-clock.disabled": news["over"],
+            f"{part}-message.children": status["message"],
+            f"{part}-progress.value": status["progress"],
+            f"{part}-progress.className": "hidden" if status["over"] else "",
+            f"{part}-timer.disabled": status["over"],
         }
-        return heard | ({f"{part}-ready.data": news["ready"]} if news["ready"] else {})
+        return heard | ({f"{part}-finished.data": status["finished"]} if status["finished"] else {})
 
     def _there(self, one):
         return any(name.startswith(f"{one['id']}.") for name in self.values)

@@ -102,5 +102,5 @@ def error_of(form, frames):
     """The largest difference of the tokens that a page was sent from those of a direct run."""
     run = form.build().build()
     flow = simulate(run.system, run.x0, run.ts, method=run.method)
-    seen, xs = np.array(frames["seen"]), np.moveaxis(np.asarray(flow.xs), 2, 1)
+    seen, xs = np.array(frames["positions"]), np.moveaxis(np.asarray(flow.xs), 2, 1)
     return np.abs(seen - xs).max() if seen.shape == xs.shape else np.inf

@@ -76,13 +76,15 @@ def test_tokens_are_where_the_run_has_them(visit):
 def test_a_run_plays_until_it_is_paused(visit):
     page = visit("/?n=12&d=2&until=4.0", motion="no-preference")
     settled(page, "flow", "became")
-    page.wait_for_function("document.getElementById('flow-said').innerText.startsWith('t = 0.2')")
+    page.wait_for_function(
+        "document.getElementById('flow-time-label').innerText.startsWith('t = 0.2')"
+    )
     page.click("#flow-play")
     page.wait_for_function("document.getElementById('flow-play').innerText === 'Play'")
     page.wait_for_timeout(300)
-    at = page.inner_text("#flow-said")
+    at = page.inner_text("#flow-time-label")
     page.wait_for_timeout(600)
-    assert page.inner_text("#flow-said") == at
+    assert page.inner_text("#flow-time-label") == at
     assert not at.startswith("t = 4,")
 
 
@@ -94,7 +96,9 @@ def test_a_new_beta_runs_at_once_and_its_link_restores_it(visit):
     before = data(page, "flow-tokens")["x"]
     fill(page, "flow-number", 9)
     page.wait_for_url("**number=9*")
-    page.wait_for_function("document.getElementById('flow-said').innerText.startsWith('t = 0,')")
+    page.wait_for_function(
+        "document.getElementById('flow-time-label').innerText.startsWith('t = 0,')"
+    )
     turn(page, "flow", "End")
     after = data(page, "flow-tokens")["x"]
     assert np.abs(np.subtract(before, after)).max() > 0.01
@@ -129,8 +133,14 @@ def test_news_of_another_run_does_not_stop_the_clock(visit):
     """As a late answer would bring it."""
     page = visit("/?n=500&d=3&until=20.0")
     page.wait_for_selector("#flow-progress:not(.hidden)")
-    late = {"job": "another", "said": "late", "part": "1", "over": True, "ready": "another"}
-    page.evaluate("late => window.dash_clientside.set_props('flow-news', { data: late })", late)
+    late = {
+        "job": "another",
+        "message": "late",
+        "progress": "1",
+        "over": True,
+        "finished": "another",
+    }
+    page.evaluate("late => window.dash_clientside.set_props('flow-status', { data: late })", late)
     settled(page, "flow", "500 tokens")
     drawn(page, "flow-tokens")
 

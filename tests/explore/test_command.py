@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnflow.cli.explore import PORT
-from attnflow.explore.limits import BODY
+from attnflow.explore.limits import MAX_REQUEST_BYTES
 from attnflow.explore.safety import HEADERS
 from command import call
 from explore.clients import Page, Refused, Server, fetch
@@ -96,7 +96,7 @@ def test_others_runs_are_not_seen(server):
     other.change({"flow-job.data": mine.values["flow-job.data"]})
     other.tick()
     assert "no longer kept" in other.message()
-    assert other.values.get("flow-ready.data") is None
+    assert other.values.get("flow-finished.data") is None
     mine.press("flow-cancel")
 
 
@@ -110,7 +110,7 @@ def test_an_answer_to_nonsense_is_short(server):
 
 
 def test_a_request_that_is_too_large(server):
-    status, _, _ = fetch(f"{server.address}_dash-update-component", {"a": "b" * BODY})
+    status, _, _ = fetch(f"{server.address}_dash-update-component", {"a": "b" * MAX_REQUEST_BYTES})
     assert status == 413
 
 

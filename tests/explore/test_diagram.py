@@ -8,9 +8,9 @@ import xarray
 
 from attnflow import sweep
 from attnflow.errors import InputError
-from attnflow.explore.diagram import Diagram, opened
+from attnflow.explore.diagram import Diagram, open_diagram
 from attnflow.explore.form import Form
-from attnflow.explore.phase import SAVED
+from attnflow.explore.phase import DOWNLOADS
 from attnflow.plot import Curve
 from small_sweep import spec
 
@@ -32,10 +32,10 @@ def test_what_was_kept_is_drawn_not_its_error(store, monkeypatch):
     load = sweep.load
     for order in (["unfinished", "together_error", "together"], ["together", "together_error"]):
         monkeypatch.setattr(sweep, "load", lambda path, order=order: load(path)[order])
-        diagram = opened(store)
+        diagram = open_diagram(store)
         assert diagram.variable == "together"
         assert diagram.curve == Curve(4, 0.01, True)
-    content = SAVED["csv"].content(None, diagram)
+    content = DOWNLOADS["csv"].content(None, diagram)
     rows = list(csv.DictReader(io.StringIO(content)))
     assert [float(row["together"]) for row in rows] == diagram.data[
         "together"
@@ -43,7 +43,7 @@ def test_what_was_kept_is_drawn_not_its_error(store, monkeypatch):
 
 
 def test_the_part_that_is_drawn_is_named_and_is_what_a_click_opens(store):
-    diagram = opened(store)
+    diagram = open_diagram(store)
     assert diagram.title == "Together, d = 3"
     form = diagram.flow(1.0, 0.5)
     assert (form.system, form.n, form.d, form.number, form.until) == ("SA", 4, 3, 0.5, 2.0)
@@ -55,7 +55,7 @@ def test_a_store_without_such_a_number(tmp_path):
         tmp_path / "done.zarr",
     )
     with pytest.raises(InputError, match="keeps no number that varies in time and along beta"):
-        opened(tmp_path / "done.zarr")
+        open_diagram(tmp_path / "done.zarr")
 
 
 def clicked(**changes):

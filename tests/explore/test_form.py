@@ -8,9 +8,19 @@ from hypothesis import strategies as st
 
 from attnflow.errors import InputError
 from attnflow.explore import limits
-from attnflow.explore.form import FAMILIES, METHODS, RANDOM, STARTS, Form, typed_matrix, unused
+from attnflow.explore.form import (
+    FAMILIES,
+    METHODS,
+    PRESETS,
+    RANDOM,
+    STARTS,
+    Form,
+    is_map,
+    takes_matrices,
+    typed_matrix,
+    unused,
+)
 from attnflow.explore.frames import run_flow
-from attnflow.explore.presets import PRESETS, is_map, takes_matrices
 from attnflow.spec import RunSpec, toml_of
 from attnflow.systems import SYSTEMS
 
@@ -24,22 +34,22 @@ def forms(draw):
     system = draw(st.sampled_from(sorted(PRESETS)))
     method = draw(st.sampled_from(METHODS))
     layered = method == "layers" or is_map(system)
-    moments = limits.LAYERS + 1 if layered else limits.FRAMES
-    d = draw(st.integers(1, limits.DIMENSIONS))
+    moments = limits.MAX_LAYERS + 1 if layered else limits.FRAMES
+    d = draw(st.integers(1, limits.MAX_DIMENSIONS))
     known = FAMILIES if takes_matrices(system) else ("identity",)
     families = draw(st.tuples(*2 * [st.sampled_from(known)]))
-    noise = draw(st.floats(0, limits.NOISE))
+    noise = draw(st.floats(0, limits.MAX_NOISE))
     fixed = method == "fixed" or noise > 0 or system == "CBO"
-    latest = limits.STEP * limits.STEPS if fixed else limits.TIME
-    until = st.floats(1, limits.LAYERS) if layered else st.floats(1e-3, latest)
+    latest = limits.MAX_STEP * limits.MAX_STEPS if fixed else limits.MAX_TIME
+    until = st.floats(1, limits.MAX_LAYERS) if layered else st.floats(1e-3, latest)
     return Form(
         system=system,
         method=method,
         number=draw(st.floats(-1e4, 1e4)),
         d=d,
-        n=draw(st.integers(1, min(limits.TOKENS, limits.NUMBERS // (d * moments)))),
+        n=draw(st.integers(1, min(limits.MAX_TOKENS, limits.MAX_ENTRIES // (d * moments)))),
         until=draw(until),
-        heads=draw(st.integers(1, limits.HEADS if set(families) & set(RANDOM) else 1)),
+        heads=draw(st.integers(1, limits.MAX_HEADS if set(families) & set(RANDOM) else 1)),
         scores=families[0],
         values=families[1],
         scores_typed=draw(WORDS),
@@ -236,7 +246,7 @@ def test_a_start_that_settles_d_settles_it_for_matrices_too(start):
 @pytest.mark.parametrize("how", [{"method": "fixed"}, {"noise": 0.3}])
 def test_a_fixed_step_is_short_and_fits_between_the_moments(until, how):
     dt = Form.read({"until": until, **how}).spec()["method"]["dt"]
-    assert dt <= limits.STEP
+    assert dt <= limits.MAX_STEP
     steps = until / (limits.FRAMES - 1) / dt
     assert steps == pytest.approx(round(steps))
     assert steps >= 8

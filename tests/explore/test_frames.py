@@ -10,7 +10,7 @@ from attnflow.errors import IncompleteRun
 from attnflow.explore import flow
 from attnflow.explore import frames as module
 from attnflow.explore.form import Form
-from attnflow.explore.frames import BINS, look_at, run_flow, to_page
+from attnflow.explore.frames import OVERLAP_BINS, frames_of, run_flow, to_page
 from attnflow.explore.pictures import CAPTIONS, captions, tokens_figure
 
 BETA = 3.0
@@ -40,7 +40,7 @@ def softmax_rows(x):
 def test_tokens_and_times(frames, sent, xs):
     assert xs.shape == (81, 10, 3)
     np.testing.assert_allclose(sent["ts"], np.linspace(0, 4, 81), atol=1e-5)
-    np.testing.assert_allclose(np.moveaxis(np.array(sent["seen"]), 1, 2), xs, atol=5.001e-5)
+    np.testing.assert_allclose(np.moveaxis(np.array(sent["positions"]), 1, 2), xs, atol=5.001e-5)
     np.testing.assert_array_equal(frames.seen, xs)
 
 
@@ -59,7 +59,9 @@ def test_overlaps(sent, xs):
     """A density on [-1, 1] of the overlaps of all pairs, each counted once."""
     i, j = np.triu_indices(10, 1)
     for x, found in zip(xs, sent["overlaps"], strict=True):
-        plain, _ = np.histogram(np.clip((x @ x.T)[i, j], -1, 1), BINS, (-1, 1), density=True)
+        plain, _ = np.histogram(
+            np.clip((x @ x.T)[i, j], -1, 1), OVERLAP_BINS, (-1, 1), density=True
+        )
         np.testing.assert_allclose(found, plain, atol=1e-3)
 
 
@@ -92,11 +94,11 @@ def test_energy(frames, xs):
 
 
 def test_many_tokens_are_taken_evenly_for_attention():
-    from attnflow.explore.frames import SHOWN, _chosen
+    from attnflow.explore.frames import MAX_ATTENTION_ROWS, _chosen
 
     labels = np.repeat([2, 0, 1], [100, 50, 50])
     rows = _chosen(labels)
-    assert len(rows) == len(set(rows)) == SHOWN
+    assert len(rows) == len(set(rows)) == MAX_ATTENTION_ROWS
     assert np.bincount(labels[rows]).tolist() == [16, 16, 32]
 
 
@@ -122,7 +124,7 @@ def test_a_run_that_could_not_go_on_is_shown_as_far_as_it_came(monkeypatch):
     monkeypatch.setattr(module, "simulate", simulate)
     frames = run_flow(Form(n=10, d=3, until=4.0).build(), lambda part: None)
     assert len(frames.seen) == 10
-    assert flow._told(frames).endswith(
+    assert flow._summary(frames).endswith(
         "Adaptive reached t = 0.45 of 4: the steps collapsed. Choose the method fixed or "
         "coarsening, or an earlier t."
     )
@@ -144,7 +146,7 @@ def test_looking_at_a_run_ends_when_it_is_no_longer_wanted(frames, monkeypatch):
     for wanted in (1, 2, 3):
         done.clear()
         with pytest.raises(KeyboardInterrupt):
-            look_at(frames.trajectory, on_progress)
+            frames_of(frames.trajectory, on_progress)
         assert len(done) == wanted
 
 
@@ -159,17 +161,17 @@ def test_captions_say_what_is_shown():
         "Attention, 64 of 70 tokens in the order of their clusters, mean of all heads"
     )
     assert said["energy"] == "Energy along time"
-    assert "70 tokens, 3 steps with Adaptive;" in flow._told(run)
+    assert "70 tokens, 3 steps with Adaptive;" in flow._summary(run)
     said, run = captioned(system="CircleCoupling", start="angles", n=5, number=1.0, noise=0.1)
     assert said["energy"] == "Order parameter r along time"
-    assert "steps with Fixed, dt = 0.00156;" in flow._told(run)
-    assert "Attention" not in flow._told(run)
+    assert "steps with Fixed, dt = 0.00156;" in flow._summary(run)
+    assert "Attention" not in flow._summary(run)
 
 
 def test_it_is_said_that_attention_of_many_tokens_is_not_shown(monkeypatch, frames):
-    assert "Attention" not in flow._told(frames)
-    monkeypatch.setattr(flow, "ATTENDED", 9)
-    assert flow._told(frames).endswith("Attention is shown for 9 tokens at most.")
+    assert "Attention" not in flow._summary(frames)
+    monkeypatch.setattr(flow, "MAX_TOKENS_ATTENTION", 9)
+    assert flow._summary(frames).endswith("Attention is shown for 9 tokens at most.")
 
 
 @pytest.mark.parametrize(("d", "room"), [(2, 42), (3, 8)])

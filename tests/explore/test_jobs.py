@@ -8,7 +8,7 @@ import pytest
 from attnflow.errors import InputError
 from attnflow.explore import jobs as module
 from attnflow.explore import memory
-from attnflow.explore.jobs import ALONE, AMONG, GONE, Jobs
+from attnflow.explore.jobs import NOT_KEPT, WAITING_FOR_OTHERS, WAITING_FOR_OWN, Jobs
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ class Work:
 def settled(jobs, visitor, number, seconds=20):
     """The status once it is over."""
     until = time.monotonic() + seconds
-    while (status := jobs.look(visitor, number)).state in ("waiting", "running"):
+    while (status := jobs.status(visitor, number)).state in ("waiting", "running"):
         assert time.monotonic() < until
         time.sleep(0.005)
     return status
@@ -49,20 +49,20 @@ def test_a_result(jobs):
     work = Work(42)
     number = jobs.start("a", work, 60.0)
     assert work.begun.wait(20)
-    assert jobs.look("a", number).state == "running"
+    assert jobs.status("a", number).state == "running"
     assert jobs.busy() == 1
     work.release.set()
     status = settled(jobs, "a", number)
-    assert (status.state, status.part, status.result) == ("done", 1.0, 42)
+    assert (status.state, status.progress, status.result) == ("done", 1.0, 42)
     jobs.cancel("a")
-    assert jobs.look("a", number) == status, "what is done cannot be cancelled"
+    assert jobs.status("a", number) == status, "what is done cannot be cancelled"
 
 
 def test_progress_is_seen(jobs):
     work = Work()
     number = jobs.start("a", work, 60.0)
     until = time.monotonic() + 20
-    while jobs.look("a", number).part != 0.25:
+    while jobs.status("a", number).progress != 0.25:
         assert time.monotonic() < until
     work.release.set()
 
@@ -75,9 +75,9 @@ def test_new_work_ends_the_old_of_the_same_visitor_alone(jobs):
     two = jobs.start("a", second, 60.0)
     assert first.over.wait(20), "the old work goes on"
     assert second.begun.wait(20), "the new work waits behind the old"
-    status = jobs.look("a", one)
+    status = jobs.status("a", one)
     assert (status.state, status.message) == ("superseded", "another run took its place")
-    assert jobs.look("b", apart).state == "running"
+    assert jobs.status("b", apart).state == "running"
     second.release.set()
     assert settled(jobs, "a", two).result == "second"
 
@@ -90,7 +90,7 @@ def test_what_was_asked_for_later_stands(jobs):
     jobs.cancel("a", asked=1.5)
     new.release.set()
     assert settled(jobs, "a", number).result == "new"
-    assert jobs.look("a", old).state == "superseded"
+    assert jobs.status("a", old).state == "superseded"
     assert settled(jobs, "a", jobs.start("a", lambda on_progress: "third", 60.0, asked=3.0)).result
 
 
@@ -101,9 +101,9 @@ def test_who_is_waited_for(jobs):
         jobs.start("a", work, 60.0)
         assert work.begun.wait(20)
     number = jobs.start("a", lambda on_progress: None, 60.0)
-    assert jobs.look("a", number).message == ALONE
+    assert jobs.status("a", number).message == WAITING_FOR_OWN
     other = jobs.start("b", lambda on_progress: None, 60.0)
-    assert jobs.look("b", other).message == AMONG
+    assert jobs.status("b", other).message == WAITING_FOR_OTHERS
     for work in deaf:
         work.release.set()
 
@@ -118,7 +118,7 @@ def test_many_starts_do_not_pile_up(jobs):
     for work in waiting:
         number = jobs.start("a", work, 60.0)
     assert jobs.busy() == 3
-    assert jobs.look("a", number).state == "waiting"
+    assert jobs.status("a", number).state == "waiting"
     for work in (*holding, waiting[-1]):
         work.release.set()
     assert settled(jobs, "a", number).state == "done"
@@ -131,7 +131,7 @@ def test_cancelled_while_it_waits(jobs):
         jobs.start(f"holder {k}", held, 60.0)
     number = jobs.start("a", work, 60.0)
     jobs.cancel("a")
-    assert jobs.look("a", number).state == "cancelled"
+    assert jobs.status("a", number).state == "cancelled"
     assert jobs.busy() == 2
     for held in holding:
         held.release.set()
@@ -145,10 +145,10 @@ def test_cancelled_while_it_runs(jobs):
     number = jobs.start("a", work, 60.0)
     assert work.begun.wait(20)
     jobs.cancel("a")
-    assert jobs.look("a", number).state == "cancelled"
+    assert jobs.status("a", number).state == "cancelled"
     assert work.over.wait(20)
     status = settled(jobs, "a", number)
-    assert (status.state, status.message, status.part) == ("cancelled", "cancelled", 0.25)
+    assert (status.state, status.message, status.progress) == ("cancelled", "cancelled", 0.25)
 
 
 def test_work_that_was_ended_counts_until_its_thread_is_free(jobs):
@@ -157,13 +157,13 @@ def test_work_that_was_ended_counts_until_its_thread_is_free(jobs):
     number = jobs.start("a", work, 60.0)
     assert work.begun.wait(20)
     jobs.cancel("a")
-    assert jobs.look("a", number).state == "cancelled"
+    assert jobs.status("a", number).state == "cancelled"
     assert jobs.busy() == 1
     work.release.set()
     until = time.monotonic() + 20
     while jobs.busy():
         assert time.monotonic() < until
-    status = jobs.look("a", number)
+    status = jobs.status("a", number)
     assert (status.state, status.result) == ("cancelled", None), "nobody waits for this result"
 
 
@@ -225,7 +225,7 @@ def test_others_work_is_not_seen(jobs):
     theirs = jobs.start("b", lambda on_progress: "theirs", 60.0)
     assert settled(jobs, "b", theirs).result == "theirs"
     for visitor, number in (("a", theirs), ("b", mine), ("c", mine), ("a", ""), ("a", "å")):
-        status = jobs.look(visitor, number)
+        status = jobs.status(visitor, number)
         state = "cancelled" if visitor == "c" else "superseded"
         assert (status.state, status.result) == (state, None)
     jobs.cancel("c")
@@ -233,20 +233,20 @@ def test_others_work_is_not_seen(jobs):
 
 
 def test_those_away_longest_are_forgotten(jobs, monkeypatch):
-    monkeypatch.setattr(module, "VISITORS", 3)
+    monkeypatch.setattr(module, "MAX_VISITORS", 3)
     numbers = {}
     for visitor in "abc":
         numbers[visitor] = jobs.start(visitor, lambda on_progress: "kept", 60.0)
         settled(jobs, visitor, numbers[visitor])
-    jobs.look("a", numbers["a"])
+    jobs.status("a", numbers["a"])
     jobs.start("d", lambda on_progress: None, 60.0)
-    assert jobs.look("a", numbers["a"]).result == "kept"
-    assert jobs.look("b", numbers["b"]).message == GONE
-    assert jobs.look("c", numbers["c"]).result == "kept"
+    assert jobs.status("a", numbers["a"]).result == "kept"
+    assert jobs.status("b", numbers["b"]).message == NOT_KEPT
+    assert jobs.status("c", numbers["c"]).result == "kept"
 
 
 def test_forgotten_work_is_ended(jobs, monkeypatch):
-    monkeypatch.setattr(module, "VISITORS", 1)
+    monkeypatch.setattr(module, "MAX_VISITORS", 1)
     work = Work()
     jobs.start("a", work, 60.0)
     assert work.begun.wait(20)
@@ -262,7 +262,7 @@ def test_close_ends_everything():
     jobs.close()
     assert jobs.busy() == 0
     assert all(work.over.is_set() or not work.begun.is_set() for work in works)
-    states = {jobs.look(str(k), number).state for k, number in enumerate(numbers)}
+    states = {jobs.status(str(k), number).state for k, number in enumerate(numbers)}
     assert states == {"cancelled"}
     alive = [thread.name for thread in threading.enumerate() if thread.is_alive()]
     assert not [name for name in alive if name.startswith("attnflow-explore")]
@@ -299,10 +299,10 @@ def test_full_memory_is_relieved_while_no_work_goes_on(jobs, monkeypatch):
     """Compiled code goes once what runs has ended, before the next begins."""
     full = threading.Event()
     inside = []
-    monkeypatch.setattr(memory, "resident", lambda: memory.FULL + 1 if full.is_set() else 0)
+    monkeypatch.setattr(memory, "resident", lambda: memory.MAX_BYTES + 1 if full.is_set() else 0)
 
     def drop():
-        inside.append((jobs._room.inside, first.over.is_set(), second.begun.is_set()))
+        inside.append((jobs._memory.running, first.over.is_set(), second.begun.is_set()))
         full.clear()
 
     monkeypatch.setattr(memory, "drop_compiled", drop)
@@ -312,21 +312,23 @@ def test_full_memory_is_relieved_while_no_work_goes_on(jobs, monkeypatch):
     full.set()
     two = jobs.start("b", second, 60.0)
     time.sleep(0.1)
-    assert jobs.look("b", two).state == "waiting"
+    assert jobs.status("b", two).state == "waiting"
     first.release.set()
     second.release.set()
     assert settled(jobs, "b", two).result == "second"
     assert inside == [(0, True, False)]
-    assert jobs.look("a", one).result == "first", "results stay where dropping code was enough"
+    assert jobs.status("a", one).result == "first", "results stay where dropping code was enough"
 
 
 def test_results_go_where_dropping_code_is_not_enough(jobs, monkeypatch):
     numbers = {v: jobs.start(v, lambda on_progress: "kept", 60.0) for v in "abc"}
     for visitor, number in numbers.items():
         settled(jobs, visitor, number)
-    monkeypatch.setattr(memory, "resident", lambda: memory.FULL + (1 if len(jobs._of) > 2 else 0))
+    monkeypatch.setattr(
+        memory, "resident", lambda: memory.MAX_BYTES + (1 if len(jobs._by_visitor) > 2 else 0)
+    )
     monkeypatch.setattr(memory, "drop_compiled", lambda: None)
     number = jobs.start("d", lambda on_progress: "new", 60.0)
     assert settled(jobs, "d", number).result == "new"
-    kept = [v for v in "abc" if jobs.look(v, numbers[v]).state == "done"]
+    kept = [v for v in "abc" if jobs.status(v, numbers[v]).state == "done"]
     assert kept == ["c"]

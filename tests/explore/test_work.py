@@ -5,7 +5,7 @@ import time
 import pytest
 
 from attnflow.explore import flow
-from attnflow.explore.jobs import BROKEN
+from attnflow.explore.jobs import INTERNAL_ERROR
 from explore.clients import Page
 
 SMALL = "?n=6&d=2&until=2.0"
@@ -24,13 +24,13 @@ def test_late_news_of_an_old_run_does_not_stop_the_new_one(inside):
     page = Page(inside.address, "/", SMALL)
     page.press("flow-run")
     page.wait()
-    late = page.values["flow-news.data"]
+    late = page.values["flow-status.data"]
     page.press("flow-run")
-    page.change({"flow-news.data": late})
+    page.change({"flow-status.data": late})
     assert page.message() == "Running …"
-    assert not page.values["flow-clock.disabled"]
+    assert not page.values["flow-timer.disabled"]
     assert "became" in page.wait()
-    assert page.values["flow-ready.data"] == page.values["flow-job.data"] != late["job"]
+    assert page.values["flow-finished.data"] == page.values["flow-job.data"] != late["job"]
 
 
 def test_a_run_that_was_replaced_is_not_told_of(inside):
@@ -50,10 +50,10 @@ def test_a_refusal_ends_what_runs_and_stays(inside):
     page = Page(inside.address, "/", LONG)
     page.press("flow-run")
     page.tick()
-    running = page.values["flow-news.data"]
+    running = page.values["flow-status.data"]
     page.fill("flow", n=0)
     assert page.press("flow-run").startswith("Tokens n: ")
-    page.change({"flow-news.data": running})
+    page.change({"flow-status.data": running})
     assert not page.tick()
     assert page.message().startswith("Tokens n: ")
     assert page.values["flow-progress.className"] == "hidden"
@@ -67,7 +67,7 @@ def test_a_picture_that_cannot_be_drawn_is_told(inside, monkeypatch, caplog):
     monkeypatch.setattr(flow, "tokens_figure", broken)
     page = Page(inside.address, "/", SMALL)
     page.press("flow-run")
-    assert page.wait() == BROKEN
+    assert page.wait() == INTERNAL_ERROR
     assert "a secret of /home/somebody" in caplog.text
     assert "a secret" not in "".join(page.said)
 
@@ -83,13 +83,13 @@ def test_few_tokens_of_rescaled_attention_are_drawn(inside, n):
 def test_the_way_back_shows_what_was_there(inside):
     page = Page(inside.address, "/", SMALL)
     page.change({"flow-number.value": 9.0})
-    assert "number=9" in page.values["place.search"]
+    assert "number=9" in page.values["url.search"]
     page.fill("flow", n=7)
-    page.change({"place.search": page.values["place.search"]})
+    page.change({"url.search": page.values["url.search"]})
     assert page.values["flow-n.value"] == 7, "what the page wrote itself changes nothing"
-    page.change({"place.search": SMALL})
+    page.change({"url.search": SMALL})
     assert (page.values["flow-n.value"], page.values["flow-number.value"]) == (6, 4.0)
-    page.change({"place.search": "?n=5"})
+    page.change({"url.search": "?n=5"})
     assert page.values["flow-n.value"] == 5
 
 
@@ -98,4 +98,4 @@ def test_opening_a_view_writes_no_address(inside):
     page = Page(inside.address, "/", SMALL)
     page.change({"flow-run.n_clicks": None})
     assert page.values["flow-job.data"]
-    assert page.values["place.search"] == SMALL
+    assert page.values["url.search"] == SMALL

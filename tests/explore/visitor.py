@@ -21,7 +21,7 @@ def turn(page, part, *keys):
     for key in keys:
         page.keyboard.press(key)
     page.wait_for_timeout(900)
-    return page.inner_text(f"#{part}-said")
+    return page.inner_text(f"#{part}-time-label")
 
 
 def drawn(page, plot):

@@ -29,13 +29,13 @@ def test_a_sweep(jumping, tmp_path, monkeypatch):
     """The files of its blocks have times that jump too."""
     given = spec(**GIVEN)
 
-    def shift(tally):
+    def shift(progress):
         for k, file in enumerate(sorted((tmp_path / "store" / "blocks").glob("[0-9]*.json"))):
             os.utime(file, (1e9 + k, 1e9 + k + (k == 3) * jumping))
 
-    for on_progress in (shift, lambda tally: None):
-        tally = sweep.run(given, tmp_path / "store", on_progress=on_progress)
-    assert (tally.before, tally.done) == (4, 0)
+    for on_progress in (shift, lambda progress: None):
+        progress = sweep.run(given, tmp_path / "store", on_progress=on_progress)
+    assert (progress.before, progress.done) == (4, 0)
     monkeypatch.undo()
     sweep.run(given, tmp_path / "whole")
     assert contents(tmp_path / "store") == contents(tmp_path / "whole")

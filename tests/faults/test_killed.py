@@ -31,7 +31,7 @@ for k in range(int(sys.argv[2])):
 
 FIGURES = """
 from matplotlib.figure import Figure
-from attnflow.figures.recipes import RECIPES
+from attnflow.figures.export import RECIPES
 from attnflow.figures.recipe import Picture, Recipe
 from attnflow.verdicts import Quantity
 def make(size):

@@ -98,8 +98,8 @@ def test_writers_of_one_file_take_turns(tmp_path):
 
 
 def test_who_waits_too_long_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PATIENCE", 0.1)
-    monkeypatch.setattr(files, "GLANCE", 0.05)
+    monkeypatch.setattr(files, "MAX_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(files, "LOCK_TRY_SECONDS", 0.05)
     said = r"a\.txt: another process has been writing"
     with atomic_write(tmp_path / "a.txt"), pytest.raises(WriteError, match=said):
         atomic_write_text(tmp_path / "a.txt", "second")
@@ -133,8 +133,8 @@ def test_a_store_that_appears_meanwhile_is_taken_as_it_is(tmp_path, monkeypatch)
         return made(spec)
 
     monkeypatch.setattr(sweep.driver, "check", slow)
-    tally = sweep.run(given, tmp_path / "store")
-    assert (tally.before, tally.done) == (4, 0)
+    progress = sweep.run(given, tmp_path / "store")
+    assert (progress.before, progress.done) == (4, 0)
 
 
 def test_two_searches_on_one_record(folder):
@@ -219,7 +219,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from attnflow.figures import gallery
 from attnflow.figures.recipe import Picture, Recipe
-from attnflow.figures.recipes import RECIPES
+from attnflow.figures.export import RECIPES
 from attnflow.verdicts import Quantity
 def drawn(size):
     return Picture(Figure(), {}, (Quantity("a", 1, "≥", 1),))
@@ -240,5 +240,7 @@ def test_a_maker_of_figures_that_dies_takes_no_other_with_it(tmp_path):
     (tmp_path / "dying.py").write_text(DYING)
     code, said = finish(start(tmp_path, program=("dying.py",)))
     assert code == 0, said
-    assert {"A Written", "B BrokenProcessPool", "C Written"} <= set(re.findall(r"\w \w+", said))
+    assert {"A FigureRecord", "B BrokenProcessPool", "C FigureRecord"} <= set(
+        re.findall(r"\w \w+", said)
+    )
     assert {p.name for p in (tmp_path / "out").glob("*.json")} == {"A.json", "C.json"}

@@ -37,12 +37,12 @@ def test_a_worker(place, sent):
         pids = [worker.process.pid for worker in cluster.workers.values()]
         harmed = []
 
-        def harm(tally):
-            if tally.done >= 2 and not harmed:
+        def harm(progress):
+            if progress.done >= 2 and not harmed:
                 os.kill(pids[0], sent)
                 harmed.append(pids[0])
 
-        tally = sweep.run(
+        progress = sweep.run(
             place / "spec.toml",
             store,
             scheduler=cluster.scheduler_address,
@@ -50,7 +50,7 @@ def test_a_worker(place, sent):
             on_progress=harm,
         )
     assert harmed
-    assert (tally.done, tally.failures) == (BLOCKS, [])
+    assert (progress.done, progress.failures) == (BLOCKS, [])
     assert contents(store) == contents(place / "whole")
 
 
@@ -130,21 +130,21 @@ def test_garbage_is_computed_again(given, tmp_path, monkeypatch, harm):
         return harm(block) if number == 2 and calls.count(2) == 1 else block
 
     monkeypatch.setattr(engine, "compute", compute)
-    tally = sweep.run(given, tmp_path / "store")
-    assert (tally.done, tally.failures) == (4, [])
+    progress = sweep.run(given, tmp_path / "store")
+    assert (progress.done, progress.failures) == (4, [])
     assert contents(tmp_path / "store") == contents(tmp_path / "whole")
     assert calls.count(2) in (2, 3), "NaN that goes away must be seen to be gone"
 
 
 def test_garbage_for_ever_fails_and_is_not_kept(given, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "compute", lambda text, number: other_number(right(text, number)))
-    tally = sweep.run(given, tmp_path / "store")
-    assert tally.done == 0
-    assert [failure.error for failure in tally.failures] == [
+    progress = sweep.run(given, tmp_path / "store")
+    assert progress.done == 0
+    assert [failure.error for failure in progress.failures] == [
         f"the result cannot be right: it is block {failure.block + 1}."
-        for failure in tally.failures
+        for failure in progress.failures
     ]
-    assert len(tally.failures) == 4
+    assert len(progress.failures) == 4
     assert records(tmp_path / "store") == {}
     monkeypatch.undo()
     assert sweep.run(given, tmp_path / "store").complete
@@ -185,8 +185,8 @@ def test_workers_that_cannot_be_restarted_fail_their_blocks(monkeypatch):
         tried.append(time.monotonic())
         raise (TimeoutError if len(tried) == 1 else ValueError)
 
-    monkeypatch.setattr(engine, "GLANCE", 0.01)
-    monkeypatch.setattr(engine, "FIRST", 2)
+    monkeypatch.setattr(engine, "INTERRUPT_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(engine, "FIRST_BLOCK_FACTOR", 2)
     hung = engine.Engine(Hanging(), 2, restart)
     found = dict(engine.results(hung, "", range(9), patience=0.1))
     assert len(tried) == 2

@@ -73,7 +73,7 @@ def test_a_shifted_matrix_is_not_ginibre():
 @pytest.mark.slow
 def test_another_row_of_the_table_is_not_what_forms():
     """Weights of hyperplanes under the name of a polytope: the prediction must not be its row."""
-    wrong = table1.ROWS["polytope"]._replace(weights=table1.ROWS["hyperplanes"].weights)
+    wrong = table1.TABLE_ROWS["polytope"]._replace(weights=table1.TABLE_ROWS["hyperplanes"].weights)
     found = table1.outcome(wrong, 0)
     assert found.predicted == "hyperplanes" == found.formed
 

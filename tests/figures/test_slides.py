@@ -57,7 +57,7 @@ def test_one_head_many_times_is_that_head():
     one = af.simulate(
         af.PureAttention(Q=scores[0], V=V[0]), x0, multihead.TIMES, method=af.Fixed(multihead.STEP)
     )
-    batch = (multihead._slots(scores), multihead._slots(V) / multihead.SLOTS, x0, np.ones(6))
+    batch = (multihead._slots(scores), multihead._slots(V) / multihead.MAX_HEADS, x0, np.ones(6))
     many = multihead._flow(*(np.asarray(part)[None] for part in batch))[0]
     np.testing.assert_allclose(many, one.xs, rtol=1e-9, atol=1e-9)
 

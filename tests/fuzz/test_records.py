@@ -9,7 +9,7 @@ import pytest
 from attnflow.bench.machine import Machine
 from attnflow.bench.result import Curve, Entry, Outcome, Results, Spread, TargetResult
 from attnflow.figures import write_index
-from attnflow.figures.export import Written
+from attnflow.figures.export import FigureRecord
 from attnflow.theory.search.record import Hit, Record
 from fuzz.mutations import mutated_json
 from fuzz.verdict import bounded, refused
@@ -32,7 +32,7 @@ RESULTS = Results(
     ],
 )
 SEEN = {"name": "rank", "sense": "≤", "measured": 1.0, "bound": "inf", "margin": 1, "holds": True}
-FIGURE = Written("E-fig1", "[E] Fig. 1", "lines", "quick", True, [SEEN], ["E-fig1.png"], 1.5)
+FIGURE = FigureRecord("E-fig1", "[E] Fig. 1", "lines", "quick", True, [SEEN], ["E-fig1.png"], 1.5)
 
 
 @pytest.fixture(scope="module")

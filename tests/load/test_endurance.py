@@ -97,22 +97,22 @@ def test_a_million_cells_are_planned_in_bounded_memory(tmp_path):
     found = sweep.plan(given)
     assert (found.cells, found.tasks, found.compilations) == (10**6, 10**6, 1)
     assert found.runs == 512 * 10**6
-    tally = []
+    progress = []
     with pytest.raises(KeyboardInterrupt):
         sweep.run(
-            given, tmp_path / "store.zarr", on_progress=lambda t: stop_after_planning(t, tally)
+            given, tmp_path / "store.zarr", on_progress=lambda t: stop_after_planning(t, progress)
         )
     held = tracemalloc.get_traced_memory()[1] / MB
     tracemalloc.stop()
     print(f"\n10⁶ cells: {held:.0f} MB at most, {resident() - before:+.0f} MB in the end")
-    assert (tally[0].cells, tally[0].done) == (10**6, 0)
+    assert (progress[0].cells, progress[0].done) == (10**6, 0)
     status = sweep.status(tmp_path / "store.zarr")
     assert (status.cells, status.done) == (10**6, 0)
     assert held < 200
     assert resident() - before < 300
 
 
-def stop_after_planning(tally, kept):
+def stop_after_planning(progress, kept):
     """End a sweep at the moment when all of it is planned and nothing has run."""
-    kept.append(tally)
+    kept.append(progress)
     raise KeyboardInterrupt

@@ -41,13 +41,13 @@ def union_find(x, tol):
     return partition(np.array([root(i) for i in range(len(x))]))
 
 
-@pytest.mark.parametrize("limit", [module.LINK_LIMIT, 0], ids=["linked", "flooded"])
+@pytest.mark.parametrize("limit", [module.MAX_LINKS, 0], ids=["linked", "flooded"])
 @given(key=keys, size=sizes, tol=st.floats(0.05, 2))
 @examples
 def test_clusters_are_those_of_brute_force(limit, key, size, tol):
     x = tokens(key, *size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LINK_LIMIT", limit)
+        patch.setattr(module, "MAX_LINKS", limit)
         found = clusters(x, tol)
     assert partition(found.labels) == union_find(x, tol)
     assert found.count == len(found.centers) == len(found.masses)

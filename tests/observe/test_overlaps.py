@@ -4,7 +4,7 @@ import pytest
 
 from attnflow.errors import InputError
 from attnflow.observe import overlap_histogram, overlaps
-from attnflow.observe.overlaps import BLOCK
+from attnflow.observe.shape import BLOCK
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])

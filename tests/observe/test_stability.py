@@ -8,7 +8,7 @@ import attnflow as af
 import reference
 from attnflow.errors import InputError
 from attnflow.observe import jacobian, jacobian_spectrum, lyapunov_exponent
-from attnflow.observe.stability import APART
+from attnflow.observe.stability import PERTURBATION_SALT
 from attnflow.observe.tangent import tangent_bases
 from attnflow.spaces import Circle, Space, Sphere
 from attnflow.systems import System
@@ -137,7 +137,7 @@ def test_two_trajectories_part_as_their_tangent_flow_says(rng):
     x0, m = tokens(n=3), np.array([1.0, 2.0, 0.5])
     steps = af.Fixed(0.02)
     found = lyapunov_exponent(system, x0, 8.0, masses=m, method=steps, key=3)
-    u = jax.random.normal(jax.random.fold_in(jax.random.key(3), APART), (3, 3))
+    u = jax.random.normal(jax.random.fold_in(jax.random.key(3), PERTURBATION_SALT), (3, 3))
     both = af.initial.normalise(np.stack([x0 + 1e-6 * u, x0 - 1e-6 * u]))
     xs = np.asarray(af.simulate(system, both, [0.0, 2.0, 8.0], method=steps, masses=m).xs)
     apart = np.linalg.norm(xs[0] - xs[1], axis=(1, 2))

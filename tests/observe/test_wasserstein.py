@@ -151,7 +151,7 @@ def test_the_line_agrees_with_scipy(rng):
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_many_tokens_are_sliced_and_it_is_said(rng, monkeypatch, p):
-    monkeypatch.setattr(sys.modules["attnflow.observe.wasserstein"], "EXACT_PAIRS", 100)
+    monkeypatch.setattr(sys.modules["attnflow.observe.wasserstein"], "MAX_EXACT_PAIRS", 100)
     x, shift = rng.normal(size=(200, 3)), np.array([0.0, 0.0, 2.0])
     found = wasserstein(x, x + shift, p)
     # A direction u sees the shift as |<u, e>| · 2, whose mean is 1 and whose square's is 4/3.
@@ -162,7 +162,7 @@ def test_many_tokens_are_sliced_and_it_is_said(rng, monkeypatch, p):
 
 
 def test_slices_of_the_sphere_are_angles(rng, monkeypatch):
-    monkeypatch.setattr(sys.modules["attnflow.observe.wasserstein"], "EXACT_PAIRS", 0)
+    monkeypatch.setattr(sys.modules["attnflow.observe.wasserstein"], "MAX_EXACT_PAIRS", 0)
     x = np.array([[0.0, 0.0, 1.0]])
     found = wasserstein(x, -x, 1, space=Sphere())
     # Projections of opposite tokens to a great circle are opposite.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from attnflow.plot.coxeter import coxeter_plane
+from attnflow.plot.polytopes import coxeter_plane
 from attnflow.theory import sharp
 
 COXETER_NUMBERS = {

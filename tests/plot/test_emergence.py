@@ -8,7 +8,7 @@ from scipy.special import ive
 import attnflow as af
 from attnflow.errors import InputError
 from attnflow.plot import emergence_diagram
-from attnflow.plot.emergence import counted, first_counts, growth_rates
+from attnflow.plot.meanfield import counted, first_counts, growth_rates
 
 BETA = np.geomspace(1, 50, 40)
 

@@ -4,8 +4,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from attnflow import observe
-from attnflow.plot import Stage
-from attnflow.plot.hulls import draw_hull, draw_neighbours
+from attnflow.plot import TokenView
+from attnflow.plot.polytopes import draw_hull, draw_neighbours
 from attnflow.theory import sharp
 
 
@@ -15,11 +15,11 @@ from attnflow.theory import sharp
 def test_neighbours_are_the_edges_of_the_polytope(name, d, edges):
     x = sharp(name, d=d)
     ax = Figure().subplots()
-    stage = Stage(x[None], round_=True)
-    draw_neighbours(ax, stage, x)
+    view = TokenView(x[None], on_sphere=True)
+    draw_neighbours(ax, view, x)
     lines = ax.collections[0].get_segments()
     assert len(lines) == edges
-    flat = stage.view(x)[0]
+    flat = view.project(x)[0]
     ends = np.array(lines).reshape(-1, 2)
     assert np.abs(ends[:, None] - flat[None]).max(axis=-1).min(axis=1).max() < 1e-12
 
@@ -27,13 +27,13 @@ def test_neighbours_are_the_edges_of_the_polytope(name, d, edges):
 def test_a_cube_shows_three_faces_and_hides_three_edges():
     x = np.stack(np.meshgrid([0.0, 1.0], [0.0, 1.0], [0.0, 1.0]), axis=-1).reshape(-1, 3)
     ax = Figure().subplots()
-    stage = Stage(x[None], round_=False)
-    draw_hull(ax, stage, observe.hull(x))
+    view = TokenView(x[None], on_sphere=False)
+    draw_hull(ax, view, observe.hull(x))
     facets, front, behind = ax.collections
     assert len(facets.get_paths()) == 6
     assert [len(lines.get_segments()) for lines in (front, behind)] == [9, 3]
     # The edges behind meet in the corner that is farthest from the eye.
-    flat, near = stage.view(x)
+    flat, near = view.project(x)
     farthest = flat[np.argmin(near)]
     for segment in behind.get_segments():
         assert np.abs(segment - farthest).sum(axis=1).min() < 1e-12
@@ -43,7 +43,7 @@ def test_a_cube_shows_three_faces_and_hides_three_edges():
 def test_flat_hulls_have_their_edges(points, edges):
     x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[:points]
     ax = Figure().subplots()
-    draw_hull(ax, Stage(x[None], round_=False), observe.hull(x))
+    draw_hull(ax, TokenView(x[None], on_sphere=False), observe.hull(x))
     assert sum(len(lines.get_segments()) for lines in ax.collections) == edges
 
 
@@ -51,7 +51,7 @@ def test_flat_hulls_have_their_edges(points, edges):
 def test_tokens_on_a_line_have_one_edge_and_equal_ones_none(points, edges):
     x = np.array(points, float)
     ax = Figure().subplots()
-    draw_hull(ax, Stage(x[None], False), observe.hull(x))
+    draw_hull(ax, TokenView(x[None], False), observe.hull(x))
     lines = [c for c in ax.collections if isinstance(c, LineCollection)]
     drawn = [segment for c in lines for segment in c.get_segments()]
     assert len(drawn) == edges

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from attnflow.plot.merging import heights, merge_tree
+from attnflow.plot.times import heights, merge_tree
 
 
 @st.composite

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import attnflow as af
-from attnflow.plot import Stage, animate, overview, style
-from attnflow.plot.overview import chosen_moments
+from attnflow.plot import TokenView, animate, overview, style
+from attnflow.plot.runs import chosen_moments
 from attnflow.report import summarise
 
 RUNS = {
@@ -59,21 +59,21 @@ def test_every_space_has_a_picture(run, tmp_path):
 
 def test_tokens_are_drawn_where_they_are():
     x = np.array([[[1.0, 0.0], [0.0, 1.0]]])
-    flat, near = Stage(x, True).view(x[0])
+    flat, near = TokenView(x, True).project(x[0])
     assert np.array_equal(flat, x[0])
     assert np.array_equal(near, [1, 1])
     sphere = np.asarray(af.initial.sphere(n=20, d=3, key=0))
-    stage = Stage(sphere[None], True)
-    flat, near = stage.view(sphere)
+    view = TokenView(sphere[None], True)
+    flat, near = view.project(sphere)
     assert np.allclose(np.sum(flat**2, axis=1) + near**2, 1)
-    assert np.allclose(stage.frame @ stage.frame.T, np.eye(3))
-    assert np.linalg.det(stage.frame) == pytest.approx(1)
+    assert np.allclose(view.frame @ view.frame.T, np.eye(3))
+    assert np.linalg.det(view.frame) == pytest.approx(1)
 
 
 def test_pca_shows_the_widest_directions():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1, 500, 5)) * np.array([1, 9, 1, 4, 1])
-    flat = Stage(x, False).view(x[0])[0]
+    flat = TokenView(x, False).project(x[0])[0]
     assert flat.std(axis=0) == pytest.approx([9, 4], rel=0.1)
     assert flat.min(axis=0) == pytest.approx(-flat.max(axis=0))  # in the middle of the picture
 

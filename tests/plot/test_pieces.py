@@ -5,11 +5,11 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from attnflow.plot.coordinates import draw_band, draw_coordinate
-from attnflow.plot.leaders import WIDEST, draw_leaders
-from attnflow.plot.planar import draw_direction, draw_level
+from attnflow.plot.matrices import MAX_LINE_WIDTH, draw_leaders, draw_spectrum
 from attnflow.plot.space import (
     box_of,
+    draw_direction,
+    draw_level,
     draw_line,
     draw_plane,
     draw_prism,
@@ -18,8 +18,8 @@ from attnflow.plot.space import (
     plane_in_box,
     set_space,
 )
-from attnflow.plot.spectra import draw_spectrum
 from attnflow.plot.style import PALETTE
+from attnflow.plot.times import draw_band, draw_coordinate
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_lines_of_leaders_are_as_wide_as_attention(ax, rng):
     P = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.0, 0.0, 1.0]])
     draw_leaders(ax, queries, keys, P)
     lines = ax.collections[0]
-    assert np.allclose(lines.get_linewidths(), WIDEST * np.array([1.0, 0.25, 0.75, 1.0]))
+    assert np.allclose(lines.get_linewidths(), MAX_LINE_WIDTH * np.array([1.0, 0.25, 0.75, 1.0]))
     assert np.allclose(lines.get_segments()[2], [queries[1], keys[1]])
 
 

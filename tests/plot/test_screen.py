@@ -12,9 +12,9 @@ from attnflow.theory import transition_time
 
 pytest.importorskip("plotly")
 from attnflow.plot import screen
-from attnflow.plot.merging import heights
 from attnflow.plot.screen.theme import PAPER
 from attnflow.plot.style import FAINT, PALETTE
+from attnflow.plot.times import heights
 
 
 def written(figure):
@@ -22,22 +22,24 @@ def written(figure):
     return json.loads(figure.to_json())
 
 
-@pytest.mark.parametrize(("d", "round_"), [(1, False), (2, True), (2, False), (3, True), (5, True)])
-def test_tokens_are_where_they_are_at_each_time(d, round_, rng):
+@pytest.mark.parametrize(
+    ("d", "on_sphere"), [(1, False), (2, True), (2, False), (3, True), (5, True)]
+)
+def test_tokens_are_where_they_are_at_each_time(d, on_sphere, rng):
     ts, xs = np.array([0.0, 0.5, 2.0]), rng.normal(size=(3, 7, d))
-    if round_:
+    if on_sphere:
         xs /= np.linalg.norm(xs, axis=-1, keepdims=True)
-    figure = screen.tokens(ts, xs, round_=round_, words=list("abcdefg"))
+    figure = screen.tokens(ts, xs, on_sphere=on_sphere, words=list("abcdefg"))
     assert [step["label"] for step in written(figure)["layout"]["sliders"][0]["steps"]] == [
         "0",
         "0.5",
         "2",
     ]
-    stage = af.plot.Stage(xs, round_)
+    view = af.plot.TokenView(xs, on_sphere)
     moving = figure.frames[0].traces[0]
     assert figure.data[moving].name == "tokens"
     for frame, x in zip(figure.frames, xs, strict=True):
-        seen = x if d == 3 else stage.view(x)[0]
+        seen = x if d == 3 else view.project(x)[0]
         for name, column in zip("xyz", seen.T, strict=False):
             assert np.array_equal(frame.data[0][name], column)
     if d != 3:
@@ -51,7 +53,9 @@ def test_tokens_are_where_they_are_at_each_time(d, round_, rng):
 
 def test_the_hull_is_behind_tokens_of_the_cube():
     corners = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)], float)
-    figure = screen.tokens(np.zeros(1), corners[None], round_=False, hull=af.observe.hull(corners))
+    figure = screen.tokens(
+        np.zeros(1), corners[None], on_sphere=False, hull=af.observe.hull(corners)
+    )
     kinds = [trace.type for trace in figure.data]
     assert kinds.index("mesh3d") < figure.frames[0].traces[0]
     sides = figure.data[kinds.index("mesh3d") + 1]
@@ -63,7 +67,7 @@ def test_the_hull_is_behind_tokens_of_the_cube():
 def test_a_flat_hull_is_drawn_where_its_tokens_are(n, sides, d, kind):
     x = np.eye(3)[:n, :d] * [3.0, 2.0, 1.0][:d]
     hull = af.observe.hull(x)
-    figure = screen.start_of_tokens(x[None], round_=False, hull=hull)
+    figure = screen.start_of_tokens(x[None], on_sphere=False, hull=hull)
     assert {trace.type for trace in figure.data} == {kind}
     drawn = [trace for trace in figure.data if trace.line.color == PALETTE[1]]
     assert sum(np.isnan(np.asarray(trace.x, float)).sum() for trace in drawn) == sides
@@ -71,7 +75,7 @@ def test_a_flat_hull_is_drawn_where_its_tokens_are(n, sides, d, kind):
 
 def test_no_token_in_space_is_outside_of_the_window():
     x = np.array([[4.7, -1.85, 1.6], [4.91, -2.17, -1.44], [0.25, -1.77, -4.41]])
-    scene = screen.start_of_tokens(x[None], round_=False).layout.scene
+    scene = screen.start_of_tokens(x[None], on_sphere=False).layout.scene
     for axis, column in zip((scene.xaxis, scene.yaxis, scene.zaxis), x.T, strict=True):
         assert axis.range[0] < column.min()
         assert column.max() < axis.range[1]
@@ -79,7 +83,7 @@ def test_no_token_in_space_is_outside_of_the_window():
 
 def test_labels_give_colours(rng):
     xs = rng.normal(size=(1, 3, 2))
-    figure = screen.tokens(np.zeros(1), xs, round_=False, labels=np.array([0, 1, 0]))
+    figure = screen.tokens(np.zeros(1), xs, on_sphere=False, labels=np.array([0, 1, 0]))
     assert list(figure.data[-1].marker.color) == [PALETTE[0], PALETTE[1], PALETTE[0]]
 
 
@@ -121,7 +125,7 @@ def test_every_plot_has_both_themes(theme, rng):
         {"p": (("time", "beta"), np.eye(2))}, {"time": [0.0, 1], "beta": [1.0, 2]}
     )
     for figure in (
-        screen.tokens(np.arange(2.0), x, round_=False, theme=theme),
+        screen.tokens(np.arange(2.0), x, on_sphere=False, theme=theme),
         screen.matrix(np.eye(3), theme=theme),
         screen.overlaps(np.ones(4) / 2, np.linspace(-1, 1, 5), theme=theme),
         screen.leaders(x[0], x[1], np.eye(5), theme=theme),

@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.plot.staircases import Plateau, draw_plateaus, plateaus
+from attnflow.plot.times import Plateau, draw_plateaus, plateaus
 
 TIMES = np.array([0.0, 1.0, 2.0, 20.0, 30.0, 1000.0])
 COUNTS = np.array([9, 4, 3, 3, 2, 1])

@@ -9,7 +9,7 @@ import pytest
 
 from attnflow.errors import InputError
 from attnflow.sweep import load, run, status
-from attnflow.sweep.draws import RULE, Marks, mark, run_keys
+from attnflow.sweep.draws import RULE, CellHashes, run_hash, run_keys
 from attnflow.sweep.grid import Grid
 from attnflow.sweep.tile import Computer
 from small_sweep import spec
@@ -18,9 +18,9 @@ BETA = [0.5, 1.0, 2.0, 4.0]
 
 
 def marks(given):
-    """The mark of every cell by the values of its axes."""
+    """The hash of every cell by the values of its axes."""
     grid = Grid.of(given)
-    of = Marks(given, grid)
+    of = CellHashes(given, grid)
     return {
         tuple(grid.values(cell).values()): tuple(map(int, word))
         for block in grid
@@ -81,7 +81,7 @@ def test_fields_with_their_defaults_say_nothing():
     plain = spec(system={"name": "CBO", "objective": "ackley"}, axes={})
     given = spec(system={"name": "CBO", "objective": "ackley", "alpha": 50}, axes={})
     other = spec(system={"name": "CBO", "objective": "ackley", "alpha": 51}, axes={})
-    found = [tuple(mark(each.cell({}))) for each in (plain, given, other)]
+    found = [tuple(run_hash(each.cell({}))) for each in (plain, given, other)]
     assert found[0] == found[1] != found[2]
 
 

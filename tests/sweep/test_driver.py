@@ -20,8 +20,8 @@ def given():
 
 
 def test_the_store_holds_what_was_computed(given, tmp_path):
-    tally = sweep.run(given, tmp_path / "store")
-    assert (tally.before, tally.done, tally.failures) == (0, 4, [])
+    progress = sweep.run(given, tmp_path / "store")
+    assert (progress.before, progress.done, progress.failures) == (0, 4, [])
     computer = Computer(given)
     with sweep.load(tmp_path / "store") as data:
         for block in computer.grid:
@@ -35,8 +35,8 @@ def test_the_store_holds_what_was_computed(given, tmp_path):
 def test_the_same_bits_however_often_it_stops(given, tmp_path):
     sweep.run(given, tmp_path / "whole")
 
-    def stop(tally):
-        if tally.done == 1:
+    def stop(progress):
+        if progress.done == 1:
             raise KeyboardInterrupt
 
     for _ in range(2):
@@ -44,8 +44,8 @@ def test_the_same_bits_however_often_it_stops(given, tmp_path):
             sweep.run(given, tmp_path / "pieces", on_progress=stop)
     before = records(tmp_path / "pieces")
     assert len(before) == 2
-    tally = sweep.run(given, tmp_path / "pieces")
-    assert (tally.before, tally.done) == (2, 2)
+    progress = sweep.run(given, tmp_path / "pieces")
+    assert (progress.before, progress.done) == (2, 2)
     assert contents(tmp_path / "pieces") == contents(tmp_path / "whole")
     assert before.items() <= records(tmp_path / "pieces").items(), "nothing was written twice"
 
@@ -53,8 +53,8 @@ def test_the_same_bits_however_often_it_stops(given, tmp_path):
 def test_a_complete_store_computes_nothing(given, tmp_path, monkeypatch):
     sweep.run(given, tmp_path / "store")
     monkeypatch.setattr(Computer, "values", lambda *args: pytest.fail("computed again"))
-    tally = sweep.run(given, tmp_path / "store")
-    assert (tally.before, tally.done, tally.complete) == (4, 0, True)
+    progress = sweep.run(given, tmp_path / "store")
+    assert (progress.before, progress.done, progress.complete) == (4, 0, True)
 
 
 def test_a_truncated_chunk_is_computed_again(given, tmp_path):
@@ -63,8 +63,8 @@ def test_a_truncated_chunk_is_computed_again(given, tmp_path):
     store = Store.open(tmp_path / "store")
     os.truncate(store._chunk("E", store.grid[2]), 5)
     assert contents(tmp_path / "store") != whole
-    tally = sweep.run(given, tmp_path / "store")
-    assert (tally.before, tally.done) == (3, 1)
+    progress = sweep.run(given, tmp_path / "store")
+    assert (progress.before, progress.done) == (3, 1)
     assert contents(tmp_path / "store") == whole
 
 
@@ -86,9 +86,9 @@ def test_a_cell_that_fails_is_told_and_the_rest_goes_on(tmp_path):
     keep = {"K": {"observable": "hull_vertices"}}
     start = {"name": "sphere", "n": 12}
     bad = spec(keep=keep, start=start, axes={"d": [2, 9, 3], "beta": [1.0]})
-    tally = sweep.run(bad, tmp_path / "store")
-    assert tally.done == 2
-    (failure,) = tally.failures
+    progress = sweep.run(bad, tmp_path / "store")
+    assert progress.done == 2
+    (failure,) = progress.failures
     assert failure.cell == {"d": 9, "beta": 1.0}
     assert "8" in failure.error
     found = sweep.status(tmp_path / "store")

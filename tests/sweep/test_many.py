@@ -26,10 +26,10 @@ def test_a_hundred_thousand_cells(tmp_path):
         keep={"overlap": {"observable": "overlaps"}},
     )
     seen = []
-    tally = sweep.run(
+    progress = sweep.run(
         given, tmp_path / "store", workers=2, on_progress=lambda t: seen.append((t.done, _memory()))
     )
-    assert tally.done == CELLS
+    assert progress.done == CELLS
     assert len(seen) < 250, "cells are grouped into tasks"
     begun = next(memory for done, memory in seen if done)
     assert seen[-1][1] - begun < 50e6

@@ -7,7 +7,7 @@ import pytest
 
 import attnflow as af
 from attnflow.errors import InputError
-from attnflow.sweep.observables import INSTEAD, bind, known
+from attnflow.sweep.observables import REPLACEMENTS, bind, known
 
 SYSTEM = af.SA(2.0)
 X = af.initial.sphere(n=6, d=3, key=0)
@@ -43,9 +43,9 @@ def _leaders(share):
 def test_every_function_of_observe_is_known_or_has_a_reason():
     names = set(known())
     functions = {name: f for name, f in vars(af.observe).items() if inspect.isfunction(f)}
-    for name in set(functions) - names - set(INSTEAD):
+    for name in set(functions) - names - set(REPLACEMENTS):
         assert "ts" in inspect.signature(functions[name]).parameters, name
-    assert set(INSTEAD.values()) <= names
+    assert set(REPLACEMENTS.values()) <= names
     assert {"energy", "diameter", "order_parameter", "saddle_index", "hull_vertices"} <= names
     assert not {"exponential_rate", "clusters", "hull"} & names
 

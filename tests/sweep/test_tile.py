@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.sweep.draws import mark
+from attnflow.sweep.draws import run_hash
 from attnflow.sweep.tile import Computer
 from small_sweep import spec
 
@@ -16,7 +16,7 @@ def alone(given, values, number):
     """One realisation by itself, from the same key."""
     run = given.cell(values)
     key = jax.random.key(given.key)
-    for word in (*mark(run), number):
+    for word in (*run_hash(run), number):
         key = jax.random.fold_in(key, word)
     system, x0 = run.draw(key)
     return af.simulate(system, x0, run.times.build(), method=run.build_method())

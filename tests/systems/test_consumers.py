@@ -15,14 +15,14 @@ import pytest
 
 import attnflow as af
 from attnflow import meanfield, observe
-from attnflow.observe.stability import APART
+from attnflow.observe.stability import PERTURBATION_SALT
 from attnflow.simulation.solve import solve
 from attnflow.spaces import Sphere
 from attnflow.spec import write_spec
 from attnflow.spec.read import parse_spec, parse_sweep
 from attnflow.spec.system import key_for
 from attnflow.sweep.check import check as check_sweep
-from attnflow.sweep.draws import mark
+from attnflow.sweep.draws import run_hash
 from attnflow.sweep.tile import Computer
 from attnflow.systems import System
 from attnflow.weights import PerLayer
@@ -334,7 +334,7 @@ def test_lyapunov_exponents(name):
     if said is None:
         assert name not in FLOWING
         return
-    direction = jax.random.fold_in(jax.random.key(0), APART)
+    direction = jax.random.fold_in(jax.random.key(0), PERTURBATION_SALT)
     u = system.space.project(x, jax.random.normal(direction, x.shape))
     near = system.retract(x + 1e-6 * u / jnp.linalg.norm(u))
     one, other = (followed(system, start, ts, method, key) for start in (x, near))
@@ -370,7 +370,7 @@ def test_sweeps(name):
     found = computer.values(computer.grid[0])["width"][0, 0]
     cell = spec.cell({"method.dt": dt})
     key = jax.random.key(4)
-    for word in (*mark(cell), 0):
+    for word in (*run_hash(cell), 0):
         key = jax.random.fold_in(key, word)
     system, x0 = cell.draw(key)
     x0, noise = system.space.admit(x0), key_for("noise", key)

@@ -129,7 +129,7 @@ def test_no_candidate_outside_the_hypothesis_is_taken(monkeypatch) -> None:
     """Every V that is drawn has a proven limit here: there is nothing to look at."""
     from attnflow.theory.search import shapes
 
-    monkeypatch.setattr(shapes, "ATTEMPTS", 3)
+    monkeypatch.setattr(shapes, "MAX_DRAWS", 3)
     monkeypatch.setattr(shapes, "value", lambda kind, d, key: -np.eye(d))
     with pytest.raises(InputError, match="problem-5: none of 3 draws"):
         QUESTIONS["problem-5"].draw(jax.random.key(0))

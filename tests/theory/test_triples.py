@@ -26,7 +26,7 @@ def test_good_triples_are_good(d, growing):
         values, vectors = np.linalg.eig(V)
         order = np.argsort(-np.abs(values))
         assert values[order[0]] == pytest.approx(1)
-        assert np.abs(values[order[1:]]).max() <= triples.GAP + 1e-9
+        assert np.abs(values[order[1:]]).max() <= triples.MAX_OTHER_MODULUS + 1e-9
         phi = np.real(vectors[:, order[0]])
         assert (Q @ phi) @ (K @ phi) > 0.4
         if growing is not None:

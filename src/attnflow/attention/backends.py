@@ -10,7 +10,7 @@ from attnflow.attention.spectral import HARMONICS, Spectral
 from attnflow.attention.task import Backend
 from attnflow.errors import InputError, unknown
 
-DENSE_LIMIT = 2**20
+MAX_DENSE_SCORES = 2**20
 """Up to this many scores (heads × n × n) they are held at once. More leave the processor's cache,
 and blocks of them are several times faster."""
 
@@ -40,6 +40,6 @@ def choose(
         sphere: d where queries and keys are unit vectors of R^d and there is no mask, else None.
         exact: whether forces on a sphere must be exact however small.
     """
-    if (heads or 1) * n * n <= DENSE_LIMIT:
+    if (heads or 1) * n * n <= MAX_DENSE_SCORES:
         return Dense()
     return Spectral() if sphere in HARMONICS and not exact else Blocked(exact=exact)

@@ -12,10 +12,10 @@ from attnflow.attention.across import fingerprints, sums_across
 from attnflow.attention.task import Backend, Task
 from attnflow.checks import require_count
 
-SCORES = 2**25
+MAX_BLOCK_SCORES = 2**25
 """A block holds at most this many scores: where n is huge it has fewer rows."""
 
-WIDE = 16
+MIN_VALUES_ROW_SUMS = 16
 """From this many columns of v on, row sums are cheaper than one more column."""
 
 
@@ -51,7 +51,7 @@ class Blocked(Backend):
         padded = jnp.pad(task.q, ((0, block * blocks - n), (0, 0)))
         queries = padded.reshape(block, blocks, -1).swapaxes(0, 1)
         task = _keys_everywhere(task)
-        product = _with_column if task.v.shape[1] < WIDE else _with_sum
+        product = _with_column if task.v.shape[1] < MIN_VALUES_ROW_SUMS else _with_sum
         prints = fingerprints(task.v) if task.tangential and self.exact else None
 
         @jax.checkpoint
@@ -75,7 +75,7 @@ class Blocked(Backend):
 
     def rows(self, n: int) -> int:
         """The queries in a block."""
-        return max(1, min(self.block, n, SCORES // n))
+        return max(1, min(self.block, n, MAX_BLOCK_SCORES // n))
 
 
 def _with_column(numerator: Float[Array, "q n"], task: Task) -> tuple[Array, Array]:

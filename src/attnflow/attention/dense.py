@@ -11,14 +11,14 @@ from jaxtyping import Array, Float
 from attnflow.attention.across import fingerprints, sums_across
 from attnflow.attention.task import Backend, Task
 
-REPLICATES = 64
+MIN_REPLICATES_LAST_AXIS = 64
 """From this many replicates on, they are the last axis."""
 
-SMALL = 256
+MAX_TOKENS_LAST_AXIS = 256
 """Up to this many tokens on the circle are a small system. For d = 3 the compiler's batched
 products are as fast as sums that are written out, and for more they are faster."""
 
-UNROLLED = 32
+UNROLLED_KEYS = 32
 """Keys whose sums are one piece of compiled code."""
 
 
@@ -31,7 +31,13 @@ class Dense(Backend):
 
     def means(self, task: Task) -> Float[Array, "n d"]:
         n, d = task.v.shape
-        small = task.unit and task.tangential and task.mask is None and n <= SMALL and d == 2
+        small = (
+            task.unit
+            and task.tangential
+            and task.mask is None
+            and n <= MAX_TOKENS_LAST_AXIS
+            and d == 2
+        )
         return _small(task) if small else _means(task)
 
     def error_bound(self, task: Task) -> None:
@@ -74,7 +80,8 @@ def _batched(axis_size: int, in_batched: list[Any], task: Task) -> tuple[Array, 
         return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *leaf.shape))
 
     each = jax.tree.map(spread, task, in_batched[0])
-    return (_replicates_last if axis_size >= REPLICATES else jax.vmap(_means))(each), True
+    last = axis_size >= MIN_REPLICATES_LAST_AXIS
+    return (_replicates_last if last else jax.vmap(_means))(each), True
 
 
 def _replicates_last(tasks: Task) -> Float[Array, "r n d"]:
@@ -96,6 +103,6 @@ def _replicates_last(tasks: Task) -> Float[Array, "r n d"]:
         return (sums[0] + weight, sums[1] + weight * along), None
 
     zeros = jnp.zeros_like(x), jnp.zeros_like(x)
-    (row_sums, along), _ = jax.lax.scan(add, zeros, (x, y, masses), unroll=UNROLLED)
+    (row_sums, along), _ = jax.lax.scan(add, zeros, (x, y, masses), unroll=UNROLLED_KEYS)
     speed = along / (tasks.kind.denominator(row_sums, tasks.total) * (x * x + y * y))
     return jnp.stack([-y * speed, x * speed]).transpose(2, 1, 0)

@@ -21,13 +21,13 @@ from attnflow.retired import renamed_arguments
 ROUNDING = 16
 """Units of rounding, of the largest score, to which columns can be brought at best."""
 
-PATIENCE = 12
+MAX_PLAIN_SWEEPS = 12
 """After this many sweeps the scores are first made soft, then sharpened back step by step."""
 
-SHARPER = 1.4
+SHARPENING_FACTOR = 1.4
 """The factor from one sharpness to the next: with 2, Newton steps are often lost on the way."""
 
-SOLVED = 0.3
+SHARPEN_TOL = 0.3
 """The log of the column sums at which the next sharpness is tried."""
 
 
@@ -169,9 +169,11 @@ def _solved(
 
     def staged(now: _Iterate) -> _Iterate:
         """Softer scores if it is time to try these, sharper ones if the last were solved."""
-        sharper = jnp.where(now.error <= SOLVED, jnp.minimum(1, SHARPER * now.scale), now.scale)
-        scale = jnp.where(now.sweeps == PATIENCE, gentlest, sharper)
-        g = jnp.where(now.sweeps == PATIENCE, 0, now.g * scale / now.scale)
+        sharper = jnp.where(
+            now.error <= SHARPEN_TOL, jnp.minimum(1, SHARPENING_FACTOR * now.scale), now.scale
+        )
+        scale = jnp.where(now.sweeps == MAX_PLAIN_SWEEPS, gentlest, sharper)
+        g = jnp.where(now.sweeps == MAX_PLAIN_SWEEPS, 0, now.g * scale / now.scale)
         return at(g, scale, now.sweeps)
 
     def better(now: _Iterate) -> _Iterate:

@@ -2,7 +2,20 @@
 
 from attnflow.bench.machine import this_machine
 from attnflow.bench.result import Outcome, Results
-from attnflow.bench.row import Row, undisturbed
-from attnflow.bench.rows import ROWS, chosen
+from attnflow.bench.row import Row, measure_undisturbed
+from attnflow.bench.rows import ROWS, select_rows
+from attnflow.retired import renamed_names
 
-__all__ = ["ROWS", "Outcome", "Results", "Row", "chosen", "this_machine", "undisturbed"]
+__all__ = [
+    "ROWS",
+    "Outcome",
+    "Results",
+    "Row",
+    "measure_undisturbed",
+    "select_rows",
+    "this_machine",
+]
+
+__getattr__ = renamed_names(
+    __name__, {"chosen": "select_rows", "undisturbed": "measure_undisturbed"}
+)

@@ -8,22 +8,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.bench.contender import Call, Contender
+from attnflow.bench.contenders import Call, Contender, DriftProblem
 from attnflow.bench.memory import megabytes
-from attnflow.bench.problem import DriftProblem
 from attnflow.bench.result import Curve, Entry, Outcome
-from attnflow.bench.row import Row
-from attnflow.bench.targets import Target
+from attnflow.bench.row import Row, Target
 from attnflow.bench.timing import (
-    BRISK,
-    STEADY,
+    FULL_BUDGET,
+    QUICK_BUDGET,
     OnProgress,
-    Pace,
-    Turn,
+    TimedCall,
+    TimingBudget,
     exponent,
-    race,
     ratios,
     spread,
+    time_side_by_side,
 )
 from attnflow.errors import first_line
 
@@ -42,10 +40,10 @@ class Drift(Row):
         problem: the problem.
         contenders: who takes part.
         targets: what the first contender must reach.
-        weighed: contenders whose peak memory is measured too.
+        measure_memory: contenders whose peak memory is measured too.
         sizes: numbers of tokens at which the growth of the first contender is measured.
         quick_n: number of tokens of the quick row.
-        pace: how long the race takes.
+        budget: how long contenders are timed.
     """
 
     name: str
@@ -53,26 +51,30 @@ class Drift(Row):
     problem: DriftProblem
     contenders: tuple[Contender, ...]
     targets: tuple[Target, ...] = ()
-    weighed: tuple[Contender, ...] = ()
+    measure_memory: tuple[Contender, ...] = ()
     sizes: tuple[int, ...] = ()
     quick_n: int | None = None
-    pace: Pace = STEADY
+    budget: TimingBudget = FULL_BUDGET
 
     def quick(self) -> Drift:
         problem = replace(self.problem, n=self.quick_n or self.problem.n)
-        return replace(self, problem=problem, targets=(), weighed=(), sizes=(), pace=BRISK)
+        return replace(
+            self, problem=problem, targets=(), measure_memory=(), sizes=(), budget=QUICK_BUDGET
+        )
 
     def measure(self, on_progress: OnProgress) -> Outcome:
-        starters = [Starter(contender, self.problem, on_progress) for contender in self.contenders]
-        times = race(
-            {s.name: s.call for s in starters if s.call is not None}, self.pace, on_progress
+        prepared = [
+            PreparedContender(contender, self.problem, on_progress) for contender in self.contenders
+        ]
+        times = time_side_by_side(
+            {s.name: s.call for s in prepared if s.call is not None}, self.budget, on_progress
         )
-        ours = times.get(starters[0].name)
-        entries = [s.entry(times.get(s.name), ours) for s in starters]
+        ours = times.get(prepared[0].name)
+        entries = [s.entry(times.get(s.name), ours) for s in prepared]
         for i, contender in enumerate(self.contenders):
-            if contender in self.weighed and starters[i].call is not None:
+            if contender in self.measure_memory and prepared[i].call is not None:
                 on_progress(f"{contender.name}: memory")
-                held = megabytes(contender, contender.plays(self.problem))
+                held = megabytes(contender, contender.problem_for(self.problem))
                 entries[i] = replace(entries[i], megabytes=held)
         curves = (
             [curve(self.contenders[0], self.problem, self.sizes, on_progress)] if self.sizes else []
@@ -84,8 +86,8 @@ class Drift(Row):
         return f"{self.what}, {self.problem}"
 
 
-class Starter:
-    """A contender at the start of a race: ready, or with the reason why not.
+class PreparedContender:
+    """A contender that can be timed, or the reason why it cannot.
 
     Args:
         contender: the contender.
@@ -95,7 +97,7 @@ class Starter:
 
     def __init__(self, contender: Contender, problem: DriftProblem, on_progress: OnProgress):
         self.name = contender.name
-        self.problem = contender.plays(problem)
+        self.problem = contender.problem_for(problem)
         self.scale = (problem.n / self.problem.n) ** 2
         self.call: Call | None = None
         self.prepare: float | None = None
@@ -104,7 +106,7 @@ class Starter:
         self.tokens = self.problem.tokens()
         try:
             start = time.perf_counter()
-            self.call = prepared(contender, self.problem, self.tokens)
+            self.call = prepare_call(contender, self.problem, self.tokens)
             self.prepare = time.perf_counter() - start
         except Absent as reason:
             self.note = str(reason)
@@ -124,7 +126,7 @@ class Starter:
         )
 
 
-def prepared(
+def prepare_call(
     contender: Contender, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]
 ) -> Call:
     """The contender's call. Raises `Absent` if it cannot take part.
@@ -138,7 +140,7 @@ def prepared(
     if reason is not None:
         raise Absent(reason)
     try:
-        return contender.ready(problem, x)
+        return contender.prepare(problem, x)
     except Exception as error:  # one contender that fails must not end a long benchmark
         raise Absent(f"failed: {first_line(error):.80}") from error
 
@@ -153,7 +155,7 @@ class Growth(Row):
         series: contenders, their problems, and the numbers of tokens.
         quick_sizes: numbers of tokens of the quick row.
         limit: a method stops at the size where a call takes longer than this, in seconds.
-        pace: how long a measurement takes.
+        budget: how long contenders are timed.
         targets: what must be reached.
     """
 
@@ -162,7 +164,7 @@ class Growth(Row):
     series: tuple[tuple[Contender, DriftProblem, tuple[int, ...]], ...]
     quick_sizes: tuple[int, ...]
     limit: float = 1.5
-    pace: Pace = STEADY
+    budget: TimingBudget = FULL_BUDGET
     targets: tuple[Target, ...] = ()
 
     @property
@@ -171,12 +173,12 @@ class Growth(Row):
 
     def quick(self) -> Growth:
         series = tuple((c, p, self.quick_sizes) for c, p, _ in self.series)
-        return replace(self, series=series, limit=0.2, pace=BRISK)
+        return replace(self, series=series, limit=0.2, budget=QUICK_BUDGET)
 
     def measure(self, on_progress: OnProgress) -> Outcome:
         entries, curves = [], []
         for contender, problem, sizes in self.series:
-            found = curve(contender, problem, sizes, on_progress, self.pace, self.limit)
+            found = curve(contender, problem, sizes, on_progress, self.budget, self.limit)
             curves += [found] if found.sizes else []
             if not found.sizes:
                 entries.append(Entry(contender.name, note=contender.missing() or "failed"))
@@ -188,7 +190,7 @@ def curve(
     problem: DriftProblem,
     sizes: tuple[int, ...],
     on_progress: OnProgress,
-    pace: Pace = STEADY,
+    budget: TimingBudget = FULL_BUDGET,
     limit: float = float("inf"),
 ) -> Curve:
     """The time at each size.
@@ -198,7 +200,7 @@ def curve(
         problem: the problem; its n is replaced.
         sizes: numbers of tokens, in increasing order.
         on_progress: called with a line about what is being done.
-        pace: how long a measurement takes.
+        budget: how long contenders are timed.
         limit: stop at the size where a call takes longer than this, in seconds.
     """
     reached: list[int] = []
@@ -207,11 +209,11 @@ def curve(
         on_progress(f"{contender.name}: n = {n:,}")
         sized = replace(problem, n=n)
         try:
-            turn = Turn(prepared(contender, sized, sized.tokens()), pace)
+            timed = TimedCall(prepare_call(contender, sized, sized.tokens()), budget)
         except Absent:
             break
         reached.append(n)
-        seconds.append(min(turn.take() for _ in range(3)))
+        seconds.append(min(timed.seconds() for _ in range(3)))
         if seconds[-1] > limit:
             break
     slope = exponent(reached, seconds) if len(reached) > 1 else None

@@ -56,7 +56,7 @@ def this_machine() -> Machine:
     )
 
 
-class Neighbours:
+class OtherPrograms:
     """Measures how much of the machine other programs use from now on."""
 
     def __init__(self) -> None:
@@ -81,9 +81,9 @@ def wait_for_quiet(cores: float, *, look: float = 2.0, limit: float = 300.0) -> 
     """
     end = time.monotonic() + limit
     while time.monotonic() < end:
-        neighbours = Neighbours()
+        others = OtherPrograms()
         time.sleep(look)
-        if (neighbours.cores() or 0.0) < cores:
+        if (others.cores() or 0.0) < cores:
             return
 
 

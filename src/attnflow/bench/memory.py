@@ -13,10 +13,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from attnflow.bench.contender import Call, Contender
-from attnflow.bench.ours import OURS
+from attnflow.bench.contenders import OURS, Call, Contender, DriftProblem
 from attnflow.bench.peers import PEERS
-from attnflow.bench.problem import DriftProblem
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -31,7 +29,7 @@ def megabytes(contender: Contender, problem: DriftProblem) -> float | None:
     return int(done.stdout.split()[-1]) / 1e6 if done.returncode == 0 else None
 
 
-def peak(call: Call) -> int:
+def peak_bytes(call: Call) -> int:
     """The peak resident memory during a call, minus that before it, in bytes."""
     gc.collect()
     before = _resident("VmRSS")
@@ -49,7 +47,7 @@ def main(name: str, problem: str) -> None:
     """Measure one contender in this process."""
     [contender] = [c for c in (*OURS, *PEERS) if c.name == name]
     task = DriftProblem(**json.loads(problem))
-    print(peak(contender.ready(task, task.tokens())))
+    print(peak_bytes(contender.prepare(task, task.tokens())))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.bench.contender import Call, Contender
-from attnflow.bench.problem import DriftProblem
+from attnflow.bench.contenders import Call, Contender, DriftProblem
 from attnflow.checks import available_cores
 from attnflow.errors import InputError
 
@@ -34,7 +33,7 @@ class Numpy(Contender):
 
     name = "NumPy"
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         def call() -> np.ndarray:
             scores = problem.beta * (x @ x.mT)
             weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -48,7 +47,7 @@ class JaxDense(Contender):
 
     name = "JAX dense"
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         def velocity(x: Array) -> Array:
             weights = jax.nn.softmax(problem.beta * (x @ x.mT), axis=-1)
             return tangential(x, weights @ x)
@@ -63,7 +62,7 @@ class Torch(Contender):
 
     package = "torch"
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         import torch
 
         torch.set_num_threads(available_cores())
@@ -123,7 +122,7 @@ class KeOps(Contender):
             return "no C++ compiler"
         return super().missing()
 
-    def ready(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
+    def prepare(self, problem: DriftProblem, x: Float[np.ndarray, "replicates n d"]) -> Call:
         if len(x) > 1:
             raise InputError("KeOps takes part only with a single system.")
         self._call(problem, x[0, :16])()  # compiles its formula

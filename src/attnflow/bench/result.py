@@ -12,7 +12,7 @@ from attnflow.records import read_json, read_record, write_json
 from attnflow.verdicts import Quantity
 
 FORMAT = "attnflow bench 1"
-DISTURBING = 0.25
+MAX_OTHER_CORES = 0.25
 """Other programs may use this much of a core without a warning."""
 
 
@@ -117,7 +117,7 @@ class Outcome:
     @property
     def disturbed(self) -> bool:
         """Whether other programs used so much of the machine that the numbers are unreliable."""
-        return self.others is not None and self.others > DISTURBING
+        return self.others is not None and self.others > MAX_OTHER_CORES
 
     def entry(self, contender: str) -> Entry | None:
         """What a contender did, if it took part."""

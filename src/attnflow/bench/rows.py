@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from attnflow.bench.contenders import ATTNFLOW, BLOCKED, DENSE, SPECTRAL, DriftProblem, Scaled
 from attnflow.bench.drift import Drift, Growth
-from attnflow.bench.ours import ATTNFLOW, BLOCKED, DENSE, SPECTRAL, Scaled
 from attnflow.bench.peers import JAX_DENSE, KEOPS, MATMUL, NUMPY, SDPA
-from attnflow.bench.problem import DriftProblem
-from attnflow.bench.row import Row
-from attnflow.bench.runs import FULL, ColdStart, Metastable, PhaseDiagram
-from attnflow.bench.targets import Accurate, Compiles, Faster, Grows, Needs, Takes
+from attnflow.bench.row import Accurate, Compiles, Faster, Grows, Needs, Row, Takes
+from attnflow.bench.runs import FULL_DIMENSION, ColdStart, Metastable, PhaseDiagram
 from attnflow.errors import unknown
 
 SPHERE = DriftProblem(n=0, d=3, beta=4.0, dtype="float64")
@@ -40,7 +38,7 @@ ROWS: tuple[Row, ...] = (
         contenders=(BLOCKED, SPECTRAL, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
         # six blocks of 256 × n scores; all n² would be 1,074 MB
         targets=(Faster(2.5, SDPA.name), Faster(10.0, KEOPS.name), Needs(100.0, BLOCKED.name)),
-        weighed=(BLOCKED, SPECTRAL, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
+        measure_memory=(BLOCKED, SPECTRAL, SDPA, KEOPS, MATMUL, JAX_DENSE, NUMPY),
         quick_n=2048,
     ),
     wide(64, "float32"),
@@ -53,7 +51,7 @@ ROWS: tuple[Row, ...] = (
         problem=DriftProblem(n=1_000_000, d=2, beta=9.0, dtype="float64"),
         contenders=(SPECTRAL, Scaled(BLOCKED, limit=100_000)),
         targets=(Faster(1000.0, BLOCKED.name), Accurate(1e-12), Grows(1.1)),
-        weighed=(SPECTRAL,),
+        measure_memory=(SPECTRAL,),
         sizes=(125_000, 250_000, 500_000, 1_000_000),
         quick_n=16_384,
     ),
@@ -68,7 +66,7 @@ ROWS: tuple[Row, ...] = (
             Compiles(5.0),
             Needs(600.0, BLOCKED.name),
         ),
-        weighed=(SPECTRAL, BLOCKED),
+        measure_memory=(SPECTRAL, BLOCKED),
         quick_n=16_384,
     ),
     Drift(
@@ -83,7 +81,7 @@ ROWS: tuple[Row, ...] = (
         d=1024,
         betas=(1.0, 3.0),
         replicates=128,
-        targets=(Faster(20.0, FULL),),
+        targets=(Faster(20.0, FULL_DIMENSION),),
     ),
     Metastable(n=32, beta=16.0, stop=1e14, starts=5, targets=(Takes(1.0),)),
     ColdStart(starts=3, targets=(Takes(15.0),)),
@@ -107,7 +105,7 @@ ROWS: tuple[Row, ...] = (
 """All rows, in the order in which they are measured."""
 
 
-def chosen(names: list[str]) -> list[Row]:
+def select_rows(names: list[str]) -> list[Row]:
     """The rows with these names, in the order of the list; all rows if there are no names."""
     known = {row.name: row for row in ROWS}
     for name in names:

@@ -18,9 +18,17 @@ from jaxtyping import Array, Float
 
 from attnflow import initial, observe
 from attnflow.bench.result import Entry, Outcome
-from attnflow.bench.row import Row
-from attnflow.bench.targets import Target
-from attnflow.bench.timing import BRISK, STEADY, OnProgress, Pace, clocked, race, ratios, spread
+from attnflow.bench.row import Row, Target
+from attnflow.bench.timing import (
+    FULL_BUDGET,
+    QUICK_BUDGET,
+    OnProgress,
+    TimingBudget,
+    ratios,
+    seconds_of,
+    spread,
+    time_side_by_side,
+)
 from attnflow.simulation import Coarsening, Fixed, simulate, solve
 from attnflow.systems import SA
 
@@ -43,10 +51,10 @@ class PhaseDiagram(Row):
     replicates: int
     targets: tuple[Target, ...] = ()
     name: str = "phase"
-    pace: Pace = STEADY
+    budget: TimingBudget = FULL_BUDGET
 
     def quick(self) -> PhaseDiagram:
-        return replace(self, betas=self.betas[:1], replicates=4, targets=(), pace=BRISK)
+        return replace(self, betas=self.betas[:1], replicates=4, targets=(), budget=QUICK_BUDGET)
 
     def measure(self, on_progress: OnProgress) -> Outcome:
         full = self._starts()
@@ -64,13 +72,15 @@ class PhaseDiagram(Row):
             nonlocal diagram
             diagram = self._diagram(in_full, full)
 
-        times = race({REDUCED: draw_reduced, FULL: draw_full}, self.pace, on_progress)
+        times = time_side_by_side(
+            {REDUCED_DIMENSION: draw_reduced, FULL_DIMENSION: draw_full}, self.budget, on_progress
+        )
         on_progress("comparing the diagrams of the same starts")
         error = float(np.max(np.abs(self._diagram(spanned, full) - diagram)))
-        ours, theirs = times[REDUCED], times[FULL]
+        ours, theirs = times[REDUCED_DIMENSION], times[FULL_DIMENSION]
         entries = [
-            Entry(REDUCED, spread(ours), ratios(ours, ours), error),
-            Entry(FULL, spread(theirs), ratios(theirs, ours)),
+            Entry(REDUCED_DIMENSION, spread(ours), ratios(ours, ours), error),
+            Entry(FULL_DIMENSION, spread(theirs), ratios(theirs, ours)),
         ]
         return Outcome(self.name, self.title, entries)
 
@@ -91,7 +101,7 @@ class PhaseDiagram(Row):
         )
 
 
-REDUCED, FULL = "attnflow", "full dimension"
+REDUCED_DIMENSION, FULL_DIMENSION = "attnflow", "full dimension"
 TIMES = np.linspace(0, 10, 21, dtype=np.float32)
 METHOD = Fixed(0.1)
 
@@ -152,7 +162,7 @@ class Metastable(Row):
                 return jax.block_until_ready(trajectory)
 
             merges = run().merges
-            seconds.append(min(clocked(run) for _ in range(3)))
+            seconds.append(min(seconds_of(run) for _ in range(3)))
             if int(merges.count) == self.n - 1:
                 last_merges.append(float(np.nanmax(merges.time)))
         entry = Entry("attnflow", spread(seconds), note=self._note(last_merges))
@@ -203,6 +213,6 @@ def first_picture() -> float:
         def call() -> None:
             subprocess.run(command, env=environment, check=True, capture_output=True)
 
-        seconds = clocked(call)
+        seconds = seconds_of(call)
         assert picture.exists()
         return seconds

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnflow.bench.contender import Call
+from attnflow.bench.contenders import Call
 from attnflow.bench.result import Spread
 
 OnProgress = Callable[[str], None]
@@ -17,26 +17,28 @@ OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How long a race takes.
+class TimingBudget:
+    """How long contenders are timed.
 
     Attributes:
         rounds: number of rounds; every contender has one turn in each.
-        turn: seconds of a turn, about. Short calls are repeated, at most 100 times.
-        patience: a contender stops after this many seconds, if it has had two turns.
+        round_seconds: seconds of a turn, about. Short calls are repeated, at most 100 times.
+        max_seconds: a contender stops after this many seconds, if it has had two turns.
     """
 
     rounds: int
-    turn: float
-    patience: float
+    round_seconds: float
+    max_seconds: float
 
 
-STEADY = Pace(rounds=9, turn=0.4, patience=6.0)
-BRISK = Pace(rounds=3, turn=0.1, patience=1.0)
+FULL_BUDGET = TimingBudget(rounds=9, round_seconds=0.4, max_seconds=6.0)
+QUICK_BUDGET = TimingBudget(rounds=3, round_seconds=0.1, max_seconds=1.0)
 
 
-def race(
-    calls: Mapping[str, Call], pace: Pace = STEADY, on_progress: OnProgress = lambda _: None
+def time_side_by_side(
+    calls: Mapping[str, Call],
+    budget: TimingBudget = FULL_BUDGET,
+    on_progress: OnProgress = lambda _: None,
 ) -> dict[str, list[float]]:
     """Seconds of one call of each contender in each round.
 
@@ -47,43 +49,43 @@ def race(
 
     Args:
         calls: the calls of the contenders, by name.
-        pace: how long the race takes.
+        budget: how long contenders are timed.
         on_progress: called with a line about what is being measured.
     """
-    turns = {}
+    timed = {}
     for name, call in calls.items():
         on_progress(f"{name}: warming up")
-        turns[name] = Turn(call, pace)
+        timed[name] = TimedCall(call, budget)
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for k in range(pace.rounds):
+    for k in range(budget.rounds):
         for name in list(calls) if k % 2 == 0 else reversed(list(calls)):
-            if k < turns[name].rounds:
-                on_progress(f"{name}: round {k + 1} of {turns[name].rounds}")
-                seconds[name].append(turns[name].take())
+            if k < timed[name].rounds:
+                on_progress(f"{name}: round {k + 1} of {timed[name].rounds}")
+                seconds[name].append(timed[name].seconds())
     return seconds
 
 
-class Turn:
+class TimedCall:
     """A contender's turn: how many calls it has, and how many turns there is time for."""
 
-    def __init__(self, call: Call, pace: Pace = STEADY):
+    def __init__(self, call: Call, budget: TimingBudget = FULL_BUDGET):
         self.call = call
-        once = clocked(call)
-        if once < pace.patience / 6:
-            once = clocked(call)
-        self.repeats = min(100, max(1, math.ceil(pace.turn / once)))
-        self.rounds = min(pace.rounds, max(2, int(pace.patience / (once * self.repeats))))
+        once = seconds_of(call)
+        if once < budget.max_seconds / 6:
+            once = seconds_of(call)
+        self.repeats = min(100, max(1, math.ceil(budget.round_seconds / once)))
+        self.rounds = min(budget.rounds, max(2, int(budget.max_seconds / (once * self.repeats))))
 
-    def take(self) -> float:
+    def seconds(self) -> float:
         """Seconds of the fastest call.
 
         The first of several calls is dropped: threads of the previous contender may still be busy.
         """
-        times = [clocked(self.call) for _ in range(self.repeats)]
+        times = [seconds_of(self.call) for _ in range(self.repeats)]
         return min(times[1:] or times)
 
 
-def clocked(call: Call) -> float:
+def seconds_of(call: Call) -> float:
     """Seconds of one call."""
     start = time.perf_counter()
     call()

@@ -58,13 +58,13 @@ def _list_rows() -> None:
 def _bench(only: list[str], quick: bool, attempts: int, out: Path, json_file: Path | None) -> None:
     import jax
 
-    from attnflow.bench import Results, chosen, this_machine
+    from attnflow.bench import Results, select_rows, this_machine
     from attnflow.checks import require_count
 
     require_count(attempts, "attempts")
     check_output(out, {".png", ".pdf", ".svg"})
     check_output(json_file)
-    rows = [row.quick() for row in chosen(only)] if quick else chosen(only)
+    rows = [row.quick() for row in select_rows(only)] if quick else select_rows(only)
     jax.config.update("jax_enable_compilation_cache", False)
     outcomes: list[Outcome] = []
     code = 0
@@ -76,13 +76,13 @@ def _bench(only: list[str], quick: bool, attempts: int, out: Path, json_file: Pa
     except KeyboardInterrupt:
         console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} rows.")
         code = stop_code()
-    _tell(Results(this_machine(), quick, outcomes), out, json_file)
+    _write_results(Results(this_machine(), quick, outcomes), out, json_file)
     raise typer.Exit(code)
 
 
 def _measured(rows: list[Row], attempts: int) -> Iterator[Outcome]:
     """Measure one row after another, and show what is being measured."""
-    from attnflow.bench import undisturbed
+    from attnflow.bench import measure_undisturbed
 
     for k, row in enumerate(rows, start=1):
         heading = f"[bold]{row.name}[/] ({k} of {len(rows)})"
@@ -91,7 +91,7 @@ def _measured(rows: list[Row], attempts: int) -> Iterator[Outcome]:
             def on_progress(text: str, heading: str = heading, status: Status = status) -> None:
                 status.update(f"{heading} · {text}")
 
-            outcome = undisturbed(row, attempts, on_progress)
+            outcome = measure_undisturbed(row, attempts, on_progress)
         yield outcome
 
 
@@ -114,7 +114,7 @@ def _print(grid: Grid) -> None:
     console.print(grid.rich())
 
 
-def _tell(results: Results, out: Path, json_file: Path | None) -> None:
+def _write_results(results: Results, out: Path, json_file: Path | None) -> None:
     """Print the targets and write the files."""
     from attnflow.bench import plot, tables
 

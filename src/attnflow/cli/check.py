@@ -89,7 +89,7 @@ def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> N
     if json_file is not None:
         write_json(json_file, [outcome.to_json() for outcome in outcomes])
         console.print(f"wrote {bold(json_file)}", soft_wrap=True)
-    failed = _tell_failed(outcomes)
+    failed = _print_failed(outcomes)
     raise typer.Exit(stop_code() if stopped else int(failed))
 
 
@@ -146,7 +146,7 @@ def _print_draws(outcome: Outcome) -> None:
         console.print(f"    {draw.verdict}: {draw.label}: {why}", soft_wrap=True)
 
 
-def _tell_failed(outcomes: list[Outcome]) -> bool:
+def _print_failed(outcomes: list[Outcome]) -> bool:
     failed = [o.check.id for o in outcomes if o.wrong]
     proven = sum(o.check.proven for o in outcomes)
     holding = sum(o.check.proven and not o.wrong for o in outcomes)

@@ -13,7 +13,7 @@ import typer
 from attnflow.cli.shared import Guard, console, keep_compiled_code
 
 PORT = 8050
-WAITING = 128
+MAX_WAITING_REQUESTS = 128
 """Requests that may wait in the queue."""
 
 
@@ -83,7 +83,7 @@ def _listening(host: str, port: int | None) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for at in (PORT, 0) if port is None else (port,):
         try:
-            return socket.create_server((host, at), family=family, backlog=WAITING)
+            return socket.create_server((host, at), family=family, backlog=MAX_WAITING_REQUESTS)
         except OSError as error:
             # create_server adds the address to the system's words, which is named already.
             why = getattr(error.__context__, "strerror", None) or error.strerror

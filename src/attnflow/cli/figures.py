@@ -12,7 +12,7 @@ from rich.table import Table
 from attnflow.cli.shared import Guard, bold, check_output, check_place, console, stop_code
 
 if TYPE_CHECKING:
-    from attnflow.figures import Size, Written
+    from attnflow.figures import FigureRecord, Size
 
 
 def figures(
@@ -80,10 +80,10 @@ def _figures(
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=len(chosen))
 
-        def on_progress(name: str, outcome: Written | BaseException) -> None:
+        def on_progress(name: str, outcome: FigureRecord | BaseException) -> None:
             nonlocal failed
             bar.advance(task)
-            failed |= _tell(name, outcome)
+            failed |= _print_outcome(name, outcome)
             if not isinstance(outcome, BaseException):
                 done.append(outcome)
 
@@ -102,7 +102,7 @@ def _sized(size: str) -> Size:
     return "paper" if size == "paper" else "quick"
 
 
-def _tell(name: str, outcome: Written | BaseException) -> bool:
+def _print_outcome(name: str, outcome: FigureRecord | BaseException) -> bool:
     """Print an outcome; returns whether the figure failed or does not show what it must."""
     from attnflow.errors import sentence
 

@@ -14,7 +14,7 @@ from attnflow.cli.shared import Guard, bold, check_output, console, keep_compile
 if TYPE_CHECKING:
     from attnflow.models.survey_types import Survey
 
-LARGEST = 2**20
+MAX_TEXT_BYTES = 2**20
 """Largest size of a text, in bytes."""
 
 
@@ -55,9 +55,10 @@ def read_text(path: Path) -> str:
 
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
-    if path.stat().st_size > LARGEST:
+    if path.stat().st_size > MAX_TEXT_BYTES:
         raise InputError(
-            f"{path} has {path.stat().st_size:,} bytes, but a text may have at most {LARGEST:,}."
+            f"{path} has {path.stat().st_size:,} bytes, but a text may have at most "
+            f"{MAX_TEXT_BYTES:,}."
         )
     try:
         text = path.read_text(encoding="utf-8")
@@ -88,7 +89,7 @@ def _model(
     loaded = load(name, dtype=dtype, revision=revision)
     bar = sys.stderr.isatty()
     found = survey(loaded, texts, depth=depth, beta=beta, delta=delta, progress=bar)
-    _tell(found)
+    _print_survey(found)
     atomic_write_text(out, html_report(found))
     written = [out]
     if json_file is not None:
@@ -98,7 +99,7 @@ def _model(
         console.print(f"wrote {bold(path)}", soft_wrap=True)
 
 
-def _tell(found: Survey) -> None:
+def _print_survey(found: Survey) -> None:
     """Print the comparison with theory."""
     from attnflow.models.predictions import predictions
 

@@ -82,11 +82,11 @@ def _run(
         trajectory, code = error.trajectory, stop_code() if isinstance(error, Interrupted) else 1
         if len(trajectory.ts) < 2:
             raise typer.Exit(code) from None
-    _tell(trajectory, wanted.title, out, gif, store, json_file)
+    _write_results(trajectory, wanted.title, out, gif, store, json_file)
     raise typer.Exit(code)
 
 
-def _tell(
+def _write_results(
     trajectory: Any,
     title: str | None,
     out: Path,

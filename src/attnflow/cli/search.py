@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnflow.theory.checks import Trial
     from attnflow.theory.search import Finding, Question, Record
 
-SHOWN = 8
+MAX_HITS_PRINTED = 8
 """Largest number of hits that are printed; all are on disk."""
 
 
@@ -133,7 +133,7 @@ def _go_on(
     begun, before = time.monotonic(), record.runs
     stopped = False
     with console.status("") as status:
-        keep = _Keeper(question, path, lambda text: status.update(text))
+        keep = _FindingWriter(question, path, lambda text: status.update(text))
         try:
             search(question.id, key=key, record=record, on_candidate=keep, **limit)  # type: ignore[arg-type]
         except KeyboardInterrupt:
@@ -141,13 +141,13 @@ def _go_on(
     for file in (path, json_file):
         if file is not None:
             record.save(file)
-    _tell(record, path, record.runs - before, time.monotonic() - begun)
+    _print_record(record, path, record.runs - before, time.monotonic() - begun)
     if stopped:
         console.print("[bold red]stopped[/]; the same command resumes from here.")
     return stopped
 
 
-class _Keeper:
+class _FindingWriter:
     """Shows and saves what a search finds: the record every few seconds, a spec of each hit."""
 
     def __init__(self, question: Question, path: Path, show: Callable[[str], object]):
@@ -177,7 +177,7 @@ def spec_path(record: Path, run: int) -> Path:
     return record.with_name(f"{record.stem}-run{run}.toml")
 
 
-def _tell(record: Record, path: Path, runs: int, seconds: float) -> None:
+def _print_record(record: Record, path: Path, runs: int, seconds: float) -> None:
     from attnflow.verdicts import described
 
     table = Table("seen", "runs")
@@ -185,10 +185,12 @@ def _tell(record: Record, path: Path, runs: int, seconds: float) -> None:
         table.add_row(escape(seen), str(count))
     console.print(table)
     console.print(f"{runs} runs in {seconds:.1f} s, {record.runs} in all, {len(record.hits)} hits.")
-    for hit in record.hits[:SHOWN]:
+    for hit in record.hits[:MAX_HITS_PRINTED]:
         drawn = described(hit.about)
         said = escape(f"run {hit.run} ({drawn}): {hit.sentence}")
         console.print(f"[bold]hit[/] {said}", soft_wrap=True)
         console.print(f"    attnflow run {spec_path(path, hit.run)}", markup=False, soft_wrap=True)
-    if len(record.hits) > SHOWN:
-        console.print(f"… and {len(record.hits) - SHOWN} more in {bold(path)}", soft_wrap=True)
+    if len(record.hits) > MAX_HITS_PRINTED:
+        console.print(
+            f"… and {len(record.hits) - MAX_HITS_PRINTED} more in {bold(path)}", soft_wrap=True
+        )

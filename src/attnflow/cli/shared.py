@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.markup import escape
 
 console = Console(highlight=False)
-aside = Console(highlight=False, stderr=True)
+error_console = Console(highlight=False, stderr=True)
 """For errors and warnings."""
 
-STOPPED = (130, 143)
+STOP_CODES = (130, 143)
 """Exit codes of a command that was stopped by Ctrl-C and by SIGTERM."""
 
-_came: list[int] = []
+_received: list[int] = []
 
 
 def check_output(path: Path | None, suffixes: set[str] | None = None) -> None:
@@ -76,7 +76,7 @@ class Guard:
     """
 
     def __enter__(self) -> None:
-        _came.clear()
+        _received.clear()
         self.before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -91,29 +91,29 @@ class Guard:
             signal.signal(number, handler)
         sys.unraisablehook = self.hook
         if isinstance(error, KeyboardInterrupt):
-            _say("[bold red]stopped[/]; what was finished is kept.")
+            _print_error("[bold red]stopped[/]; what was finished is kept.")
             raise typer.Exit(stop_code()) from None
         if isinstance(error, OSError) and error.strerror and error.errno != errno.EPIPE:
             named = "" if error.filename is None else f"{error.filename}: "
             error = InputError(f"{named}{error.strerror}.")
         if isinstance(error, InputError):
-            _say(f"[bold red]error:[/] {escape(str(error))}")
+            _print_error(f"[bold red]error:[/] {escape(str(error))}")
             raise typer.Exit(2) from None
 
     def _ignored(self, unraisable: Any) -> None:
         """Stop a moment later: Python ignores exceptions in finalisers and callbacks."""
-        if unraisable.exc_type is KeyboardInterrupt and _came:
-            threading.Timer(0.05, _again, _came[-1:]).start()
+        if unraisable.exc_type is KeyboardInterrupt and _received:
+            threading.Timer(0.05, _resend, _received[-1:]).start()
         else:
             self.hook(unraisable)
 
 
-def _say(words: str) -> None:
+def _print_error(words: str) -> None:
     with suppress(OSError):  # the terminal may be gone
-        aside.print(words, soft_wrap=True)
+        error_console.print(words, soft_wrap=True)
 
 
-def _again(number: Any) -> None:
+def _resend(number: Any) -> None:
     """Send a signal to the main thread, and wake it if the system can."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
@@ -122,13 +122,13 @@ def _again(number: Any) -> None:
 
 
 def _stop(number: int, frame: Any) -> None:
-    _came.append(number)
+    _received.append(number)
     raise KeyboardInterrupt
 
 
 def stop_code() -> int:
     """The exit code of a command that was stopped: 143 after SIGTERM, 130 after Ctrl-C."""
-    return STOPPED[signal.SIGTERM in _came]
+    return STOP_CODES[signal.SIGTERM in _received]
 
 
 def keep_compiled_code() -> None:

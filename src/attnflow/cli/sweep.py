@@ -29,10 +29,10 @@ from attnflow.cli.shared import (
 )
 
 if TYPE_CHECKING:
-    from attnflow.sweep import Status, Tally
+    from attnflow.sweep import Status, SweepProgress
 
 PICTURES = {".png", ".pdf", ".svg"}
-SHOWN = 5
+MAX_FAILURES_PRINTED = 5
 """Largest number of failures that are printed; all are in the store."""
 
 
@@ -89,7 +89,7 @@ def sweep(
             stopped = _sweep(spec, place, workers, scheduler, patience)
             if stopped and not place.exists():
                 raise KeyboardInterrupt
-        found = _tell(place, json_file)
+        found = _print_status(place, json_file)
         if out is not None and found.done:
             _draw(place, out)
     raise typer.Exit(stop_code() if stopped else 1 if found.failures else 0)
@@ -116,14 +116,15 @@ def _sweep(
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task("", total=None, rate=0.0, visible=False)
 
-        def on_progress(tally: Tally) -> None:
-            rate = tally.done / max(time.monotonic() - tally.begun, 1e-3)
-            done = tally.before + tally.done
-            bar.update(task, completed=done, total=tally.cells, rate=rate, visible=True)
-            if tally.stopping and not stopping:
-                stopping.append(tally.stopping)
+        def on_progress(progress: SweepProgress) -> None:
+            rate = progress.done / max(time.monotonic() - progress.started, 1e-3)
+            done = progress.before + progress.done
+            bar.update(task, completed=done, total=progress.cells, rate=rate, visible=True)
+            if progress.stopping and not stopping:
+                stopping.append(progress.stopping)
                 bar.console.print(
-                    f"stopping after {tally.stopping} blocks in flight; Ctrl-C again does not wait"
+                    f"stopping after {progress.stopping} blocks in flight; "
+                    "Ctrl-C again does not wait"
                 )
 
         stopping: list[int] = []
@@ -149,7 +150,7 @@ def _plan(spec: Path, json_file: Path | None) -> None:
     )
 
 
-def _tell(store: Path, json_file: Path | None) -> Status:
+def _print_status(store: Path, json_file: Path | None) -> Status:
     from attnflow import sweep
     from attnflow.records import write_json
     from attnflow.verdicts import described
@@ -167,12 +168,12 @@ def _tell(store: Path, json_file: Path | None) -> Status:
     if found.running and found.seconds_left is not None:
         said.append(f"{found.cells_per_second:.3g} cells/s, {_duration(found.seconds_left)} left")
     console.print(f"{bold(found.store)}: " + "; ".join(said) + ".", soft_wrap=True)
-    for failure in found.failures[:SHOWN]:
+    for failure in found.failures[:MAX_FAILURES_PRINTED]:
         where = f"{failure['cells']} cells from {described(failure['cell'])}"
         console.print(f"[bold red]failed[/] {escape(where)}: ", end="", soft_wrap=True)
         console.print(failure["error"], markup=False, soft_wrap=True)
-    if len(found.failures) > SHOWN:
-        console.print(f"… and {len(found.failures) - SHOWN} more failures.")
+    if len(found.failures) > MAX_FAILURES_PRINTED:
+        console.print(f"… and {len(found.failures) - MAX_FAILURES_PRINTED} more failures.")
     return found
 
 

@@ -14,7 +14,7 @@ from attnflow.retired import FIELDS
 
 View = TypeVar("View", bound="Address")
 
-MOST = 64
+MAX_FIELDS = 64
 """Fields of an address."""
 
 
@@ -59,9 +59,11 @@ class Address(BaseModel):
     def from_address(cls: type[View], query: str) -> View:
         """The view in the query of an address; what it does not know there is left alone."""
         try:
-            said = parse_qsl(query.removeprefix("?"), keep_blank_values=True, max_num_fields=MOST)
+            said = parse_qsl(
+                query.removeprefix("?"), keep_blank_values=True, max_num_fields=MAX_FIELDS
+            )
         except ValueError:
-            raise InputError(f"the address has more than {MOST} fields.") from None
+            raise InputError(f"the address has more than {MAX_FIELDS} fields.") from None
         fields = dict(said)
         for old, new in FIELDS.items():
             if old in fields and new in cls.model_fields:

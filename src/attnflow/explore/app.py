@@ -10,8 +10,8 @@ from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_u
 
 from attnflow._version import __version__
 from attnflow.explore import flow, model, phase, theorems
-from attnflow.explore.fields import aria
 from attnflow.explore.jobs import Jobs
+from attnflow.explore.layout import aria
 from attnflow.explore.safety import protect
 
 PARTS: dict[str, tuple[str, Any]] = {
@@ -45,10 +45,10 @@ def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") 
 
     @app.callback(
         Output("part", "children"),
-        Output("shown", "data"),
-        Input("place", "pathname"),
-        Input("place", "search"),
-        State("shown", "data"),
+        Output("shown-url", "data"),
+        Input("url", "pathname"),
+        Input("url", "search"),
+        State("shown-url", "data"),
     )
     def _show(pathname: str, search: str | None, shown: str | None) -> Any:
         """Show the part at an address, unless the page itself wrote the address."""
@@ -62,8 +62,8 @@ def create_app(folder: Path, jobs: Jobs | None = None, host: str = "127.0.0.1") 
     app.clientside_callback(
         ClientsideFunction("explore", "links"),
         *[Output(f"to-{path}", "href") for path in PARTS],
-        Input("place", "pathname"),
-        Input("place", "search"),
+        Input("url", "pathname"),
+        Input("url", "search"),
     )
 
     app.clientside_callback(
@@ -88,8 +88,8 @@ def _layout() -> Any:
     ]
     return html.Div(
         [
-            dcc.Location(id="place", refresh=False),
-            dcc.Store(id="shown"),
+            dcc.Location(id="url", refresh=False),
+            dcc.Store(id="shown-url"),
             dcc.Store(id="visitor", data=secrets.token_urlsafe(18)),
             dcc.Store(id="theme", storage_type="local", data="light"),
             html.Header(

@@ -1,4 +1,4 @@
-"""A sweep that is drawn over time and β, and the run at one of its places."""
+"""A sweep that is drawn over time and β, and the run at one of its paths."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import xarray
 
 from attnflow import sweep
 from attnflow.errors import InputError
-from attnflow.explore.form import Form
-from attnflow.explore.presets import PRESETS
+from attnflow.explore.form import PRESETS, Form
 from attnflow.plot import Curve
 from attnflow.spec import RunSpec, given, parse_sweep
 from attnflow.stores import readable
 
 AXES = ("time", "beta")
-CURVED = ("SA", "USA")
+SYSTEMS_WITH_CURVE = ("SA", "USA")
 """Systems that (6.12) is about."""
 
-SIGNS = {1.0: "identity", -1.0: "minus identity"}
+FAMILY_OF_NUMBER = {1.0: "identity", -1.0: "minus identity"}
 """The families of matrices that a spec may give as a number."""
 
 
@@ -46,7 +45,7 @@ class Diagram:
         kept = self.sweep["keep"][self.variable]
         cell = self.cell(1.0)
         n = cell.start.parameters().get("n")
-        plain = cell.system.name in CURVED and set(cell.system.parameters()) <= {"beta"}
+        plain = cell.system.name in SYSTEMS_WITH_CURVE and set(cell.system.parameters()) <= {"beta"}
         if kept["observable"] != "pairs_clustered" or not plain or n is None:
             return None
         return Curve(int(n), float(kept.get("delta", 1e-3)), cell.system.name == "SA")
@@ -79,7 +78,7 @@ class Diagram:
         return form
 
 
-def opened(path: Path) -> Diagram:
+def open_diagram(path: Path) -> Diagram:
     """A store with a number that varies in time and along β, at the first of its other axes."""
     data = sweep.load(path)
     spec = given(json.loads(data.attrs["spec"]))
@@ -111,8 +110,8 @@ def _form_like(cell: RunSpec, number: float, until: float) -> Form:
 
 def _family(weight: Any) -> str:
     """The family of a weight that is a number; of others the default, which `_lost` finds out."""
-    known = isinstance(weight, (int, float)) and weight in SIGNS
-    return SIGNS[weight] if known else "identity"
+    known = isinstance(weight, (int, float)) and weight in FAMILY_OF_NUMBER
+    return FAMILY_OF_NUMBER[weight] if known else "identity"
 
 
 def _lost(cell: RunSpec, form: Form) -> str:

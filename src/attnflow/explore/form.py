@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,15 +14,46 @@ from attnflow import initial
 from attnflow.errors import InputError, unknown
 from attnflow.explore import limits
 from attnflow.explore.address import Address
-from attnflow.explore.presets import PRESETS, is_map, label_of, takes_matrices
 from attnflow.spec import RunSpec
+from attnflow.systems import SYSTEMS
+from attnflow.systems.presets import MATRIX, Preset
+
+
+class DeclaredPresets(Mapping[str, Preset]):
+    """The run that each system declares; `Noisy` has none, as it is any of the others with noise.
+
+    It looks into the table of systems each time, so that systems can be added to it.
+    """
+
+    def __getitem__(self, name: str) -> Preset:
+        preset = SYSTEMS[name].preset
+        if preset is None:
+            raise KeyError(name)
+        return preset
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, system in SYSTEMS.items() if system.preset is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+PRESETS = DeclaredPresets()
+
+NUMBER_LABELS = {
+    "beta": "β",
+    "radius": "Radius",
+    "bandwidth": "Bandwidth",
+    "eta": "Noise η",
+    "alpha": "α",
+}
 
 RANDOM = ("ginibre", "wigner", "goe", "wishart", "perron")
 FAMILIES = ("identity", "minus identity", *RANDOM, "typed")
 STARTS = ("sphere", "hemisphere", "orthogonal", "clustered", "cube", "gaussian", "circle")
 METHODS = ("adaptive", "fixed", "layers", "coarsening")
 
-FLAT = {"circle": 2, "angles": 1}
+FIXED_DIMENSIONS = {"circle": 2, "angles": 1}
 """The d of starts that leave no choice."""
 
 MATRICES = ("scores", "values", "heads")
@@ -70,17 +101,17 @@ class Form(Address):
 
     system: str = "SA"
     number: Number = 4.0
-    n: Annotated[int, Field(ge=1, le=limits.TOKENS)] = 200
-    d: Annotated[int, Field(ge=1, le=limits.DIMENSIONS)] = 3
-    heads: Annotated[int, Field(ge=1, le=limits.HEADS)] = 1
+    n: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS)] = 200
+    d: Annotated[int, Field(ge=1, le=limits.MAX_DIMENSIONS)] = 3
+    heads: Annotated[int, Field(ge=1, le=limits.MAX_HEADS)] = 1
     scores: Literal[FAMILIES] = "identity"  # type: ignore[valid-type]
-    scores_typed: Annotated[str, Field(max_length=limits.TYPED)] = ""
+    scores_typed: Annotated[str, Field(max_length=limits.MAX_TYPED_CHARS)] = ""
     values: Literal[FAMILIES] = "identity"  # type: ignore[valid-type]
-    values_typed: Annotated[str, Field(max_length=limits.TYPED)] = ""
+    values_typed: Annotated[str, Field(max_length=limits.MAX_TYPED_CHARS)] = ""
     start: Literal[(*STARTS, "angles", "ellipsoid")] = "sphere"  # type: ignore[valid-type]
     method: Literal[METHODS] = "adaptive"  # type: ignore[valid-type]
-    until: Annotated[float, Field(gt=0, le=limits.TIME)] = 12.0
-    noise: Annotated[float, Field(ge=0, le=limits.NOISE)] = 0.0
+    until: Annotated[float, Field(gt=0, le=limits.MAX_TIME)] = 12.0
+    noise: Annotated[float, Field(ge=0, le=limits.MAX_NOISE)] = 0.0
     key: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
     def check(self) -> None:
@@ -162,7 +193,7 @@ class Form(Address):
     @property
     def width(self) -> int:
         """The dimension of the tokens, which some starts fix."""
-        return FLAT.get(self.start, self.d)
+        return FIXED_DIMENSIONS.get(self.start, self.d)
 
     def _system(self) -> dict[str, Any]:
         row = PRESETS[self.system]
@@ -198,7 +229,7 @@ class Form(Address):
             tokens = np.asarray(initial.sphere(self.n, self.d, key=self.key)) * D
             return {"tokens": tokens.tolist()}
         fields: dict[str, Any] = {"name": self.start, "n": self.n}
-        if self.start not in FLAT:
+        if self.start not in FIXED_DIMENSIONS:
             fields["d"] = self.d
         if self.start == "cube":
             fields["side"] = PRESETS[self.system].side
@@ -211,7 +242,7 @@ class Form(Address):
 
     def _method(self) -> dict[str, Any] | None:
         between = self.until / (limits.FRAMES - 1)
-        dt = between / max(8, math.ceil(between / limits.STEP))
+        dt = between / max(8, math.ceil(between / limits.MAX_STEP))
         if self.noisy and not self.layered:
             return {"name": "Fixed", "dt": dt, "solver": "euler"}
         return {
@@ -220,6 +251,30 @@ class Form(Address):
             "layers": {"name": "Layers", "dt": 1.0},
             "coarsening": {"name": "Coarsening"},
         }[self.method]
+
+
+def label_of(name: str) -> str:
+    """What the number of a system is called; nothing where it has none.
+
+    >>> label_of("SA"), label_of("Kuramoto"), label_of("Hardmax")
+    ('β', 'K', '')
+    """
+    number = PRESETS[name].number
+    return "" if number is None else NUMBER_LABELS.get(number, number)
+
+
+def takes_matrices(name: str) -> bool:
+    """Whether a system has Q, K and V to choose.
+
+    >>> takes_matrices("SA"), takes_matrices("Kuramoto")
+    (True, False)
+    """
+    return all(SYSTEMS[name].drawn.get(weight) is MATRIX for weight in ("Q", "K", "V"))
+
+
+def is_map(name: str) -> bool:
+    """Whether a system has layers alone, so that its times are whole numbers."""
+    return SYSTEMS[name].dynamics == "map"
 
 
 def unused(system: str, start: str) -> set[str]:
@@ -231,7 +286,7 @@ def unused(system: str, start: str) -> set[str]:
     return {
         *([] if label_of(system) else ["number"]),
         *([] if takes_matrices(system) else MATRICES),
-        *(["d"] if start in FLAT else []),
+        *(["d"] if start in FIXED_DIMENSIONS else []),
     }
 
 

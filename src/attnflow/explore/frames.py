@@ -15,18 +15,18 @@ from jaxtyping import Array, Float, Int, UInt8
 from attnflow import observe
 from attnflow.errors import IncompleteRun, InputError
 from attnflow.explore.jobs import OnProgress
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.report import Report, summarise
 from attnflow.simulation import Trajectory, simulate
 from attnflow.spec import RunSpec
 from attnflow.systems.attention import AttentionSystem
 from attnflow.theory import limit_geometry, measured_geometry
 
-BINS = 40
-NEAR = 1e-2
+OVERLAP_BINS = 40
+MERGE_TOL = 1e-2
 """Points nearer than this part of the size are one."""
 
-SHOWN, ATTENDED = 64, 1000
+MAX_ATTENTION_ROWS, MAX_TOKENS_ATTENTION = 64, 1000
 """Attention is shown between so many tokens, of so many at most: it has n² entries each time."""
 
 
@@ -49,7 +49,7 @@ class Frames:
 
     trajectory: Trajectory
     report: Report
-    stage: Stage
+    view: TokenView
     seen: Float[np.ndarray, "T n k"]
     labels: Int[np.ndarray, " n"]
     overlaps: Float[np.ndarray, "T bins"] | None
@@ -72,8 +72,8 @@ def run_flow(spec: RunSpec, on_progress: OnProgress) -> Frames:
     except IncompleteRun as error:
         if len(error.trajectory.ts) < 2:
             raise InputError(_ended(error)) from None
-        return replace(look_at(error.trajectory, on_progress), ended=_ended(error))
-    return look_at(whole, on_progress)
+        return replace(frames_of(error.trajectory, on_progress), ended=_ended(error))
+    return frames_of(whole, on_progress)
 
 
 def _ended(error: IncompleteRun) -> str:
@@ -81,31 +81,31 @@ def _ended(error: IncompleteRun) -> str:
     return f"{error.reason}. Choose the method fixed or coarsening, or an earlier t."
 
 
-def look_at(trajectory: Trajectory, on_progress: OnProgress) -> Frames:
+def frames_of(trajectory: Trajectory, on_progress: OnProgress) -> Frames:
     """The frames of a single run. `on_progress` may stop the work between the steps."""
     whole, trajectory = trajectory, trajectory.with_digits
     report = summarise(trajectory)
     on_progress(1.0)
     xs = np.asarray(trajectory.positions, float)
-    round_ = trajectory.running.space.round
-    stage = Stage(xs, round_)
-    seen = xs if stage.d == 3 else np.array([stage.view(x)[0] for x in xs])
+    on_sphere = trajectory.running.space.round
+    view = TokenView(xs, on_sphere)
+    seen = xs if view.d == 3 else np.array([view.project(x)[0] for x in xs])
     labels = observe.clusters(xs[-1], report.tolerance).labels
     rows = _chosen(labels)
     on_progress(1.0)
     attention, top = _attention(trajectory, rows)
     on_progress(1.0)
-    overlaps = np.asarray(_overlaps(xs)) if round_ and xs.shape[1] > 1 else None
+    overlaps = np.asarray(_overlaps(xs)) if on_sphere and xs.shape[1] > 1 else None
     on_progress(1.0)
     limit = _limit(whole)
-    return Frames(trajectory, report, stage, seen, labels, overlaps, attention, top, rows, *limit)
+    return Frames(trajectory, report, view, seen, labels, overlaps, attention, top, rows, *limit)
 
 
 def to_page(frames: Frames) -> dict[str, Any]:
     """What the browser is sent, for its slider."""
     return {
         "ts": [float(f"{t:.6g}") for t in frames.report.times],
-        "seen": np.round(np.moveaxis(frames.seen, 2, 1), 4).tolist(),
+        "positions": np.round(np.moveaxis(frames.seen, 2, 1), 4).tolist(),
         "overlaps": None if frames.overlaps is None else np.round(frames.overlaps, 3).tolist(),
         "attention": None
         if frames.attention is None
@@ -126,10 +126,10 @@ def _limit(trajectory: Trajectory) -> tuple[str, observe.Hull | None, Levels | N
     said = f"Predicted limit: {proven.kind}{by}. Formed: {measured_geometry(trajectory).kind}."
     d = trajectory.final.shape[-1]
     if proven.kind == "polytope" and d <= 3:
-        return said, observe.hull(np.asarray(trajectory.final, float), NEAR), None
+        return said, observe.hull(np.asarray(trajectory.final, float), MERGE_TOL), None
     if proven.functional is not None and d <= 3:
         along = np.asarray(trajectory.along(proven.functional[None]))[-1]
-        centers = observe.clusters(along, NEAR * float(np.abs(along).max())).centers[:, 0]
+        centers = observe.clusters(along, MERGE_TOL * float(np.abs(along).max())).centers[:, 0]
         return said, None, Levels(proven.functional, centers)
     return said, None, None
 
@@ -137,24 +137,24 @@ def _limit(trajectory: Trajectory) -> tuple[str, observe.Hull | None, Levels | N
 def _chosen(labels: Int[np.ndarray, " n"]) -> np.ndarray:
     """Tokens whose attention is shown, evenly taken, cluster after cluster."""
     order = np.argsort(labels, kind="stable")
-    take = np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int)
+    take = np.linspace(0, len(order) - 1, min(MAX_ATTENTION_ROWS, len(order))).round().astype(int)
     return order[take]
 
 
 @jax.jit
 def _overlaps(xs: Float[Array, "T n d"]) -> Float[Array, "T bins"]:
-    return jax.lax.map(lambda x: observe.overlap_histogram(x, BINS)[0], xs)
+    return jax.lax.map(lambda x: observe.overlap_histogram(x, OVERLAP_BINS)[0], xs)
 
 
-def attending(trajectory: Trajectory) -> AttentionSystem | None:
+def attention_system(trajectory: Trajectory) -> AttentionSystem | None:
     """The system whose attention can be looked at, if it has some; noise is left aside."""
     return trajectory.running.attention_system
 
 
 def _attention(trajectory: Trajectory, rows: np.ndarray) -> tuple[np.ndarray | None, float]:
     """Attention between the chosen tokens, the mean over heads, and its largest entry."""
-    system = attending(trajectory)
-    if system is None or trajectory.final.shape[0] > ATTENDED:
+    system = attention_system(trajectory)
+    if system is None or trajectory.final.shape[0] > MAX_TOKENS_ATTENTION:
         return None, 1.0
     found = np.asarray(_weights(system, trajectory, jnp.asarray(rows)))
     top = float(found.max()) or 1.0

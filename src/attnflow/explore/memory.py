@@ -11,11 +11,11 @@ from pathlib import Path
 
 import jax
 
-FULL = 2 * 2**30
+MAX_BYTES = 2 * 2**30
 """Bytes of the process from which on compiled code is dropped: that of about 25 shapes of a run."""
 
-MORE = 2**29
-"""Bytes that must come on top before it is done again, where dropping left more than FULL."""
+EXTRA_BYTES = 2**29
+"""Bytes that must come on top before it is done again, where dropping left more than MAX_BYTES."""
 
 
 def resident() -> int:
@@ -35,36 +35,36 @@ def drop_compiled() -> None:
     getattr(ctypes.CDLL(None), "malloc_trim", id)(0)
 
 
-class Room:
-    """Where work is done. Once memory is full, it is emptied before more work comes in.
+class MemoryGuard:
+    """Admits work. Once memory is full, it is freed before more work is admitted.
 
-    `relieve` frees memory; it is called while no work goes on.
+    `free_memory` is called while no work goes on.
 
-    >>> room = Room(drop_compiled)
-    >>> with room.entered():
-    ...     room.inside
+    >>> guard = MemoryGuard(drop_compiled)
+    >>> with guard.admitted():
+    ...     guard.running
     1
     """
 
-    def __init__(self, relieve: Callable[[], None]):
-        self.inside = 0
-        self._relieve = relieve
-        self._bound = FULL
+    def __init__(self, free_memory: Callable[[], None]):
+        self.running = 0
+        self._free_memory = free_memory
+        self._bound = MAX_BYTES
         self._change = threading.Condition()
 
     @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        """Be inside; memory is looked at first."""
+    def admitted(self) -> Iterator[None]:
+        """Count as running work; memory is looked at first."""
         with self._change:
-            while self.inside and resident() > self._bound:
+            while self.running and resident() > self._bound:
                 self._change.wait()
             if resident() > self._bound:
-                self._relieve()
-                self._bound = max(FULL, resident() + MORE)
-            self.inside += 1
+                self._free_memory()
+                self._bound = max(MAX_BYTES, resident() + EXTRA_BYTES)
+            self.running += 1
         try:
             yield
         finally:
             with self._change:
-                self.inside -= 1
+                self.running -= 1
                 self._change.notify_all()

@@ -16,28 +16,27 @@ from pydantic import Field as Bounded
 
 from attnflow import models
 from attnflow.errors import InputError
-from attnflow.explore import exports, places
+from attnflow.explore import downloads, paths
 from attnflow.explore.address import Address
-from attnflow.explore.fields import Field, choice, number, rows, words
+from attnflow.explore.downloads import Download, connect_downloads, download_buttons
 from attnflow.explore.jobs import Jobs, OnProgress
-from attnflow.explore.player import connect_player, player, wind, wound
-from attnflow.explore.saving import Saved, connect_saving, shelf
-from attnflow.explore.stage import columns, picture, warning
-from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
+from attnflow.explore.layout import Field, choice, columns, number, picture, rows, warning, words
+from attnflow.explore.player import connect_player, player, player_outputs, player_values
+from attnflow.explore.work import JobRequest, connect_figures, connect_job, controls, status_line
 from attnflow.models.survey_types import Survey
 from attnflow.plot import screen
 from attnflow.plot.model import joining_tokens
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 
 PART = "model"
-SECONDS, LETTERS, TOKENS = 180.0, 4000, 400
+MAX_SECONDS, MAX_CHARS, MAX_TOKENS = 180.0, 4000, 400
 EXAMPLE = (
     "Two pendulum clocks on one beam fall into step. Each pendulum moves the beam a little, the "
     "beam moves the other pendulum, and after half an hour the clocks swing together."
 )
 
 
-class Reading(Address):
+class ModelView(Address):
     """A model by its folder, a text, and the layer whose heads are looked at, counted from 1."""
 
     labels: ClassVar[Mapping[str, str]] = {
@@ -47,7 +46,7 @@ class Reading(Address):
     }
 
     folder: str = ""
-    text: Annotated[str, Bounded(min_length=1, max_length=LETTERS)] = EXAMPLE
+    text: Annotated[str, Bounded(min_length=1, max_length=MAX_CHARS)] = EXAMPLE
     layer: Annotated[int, Bounded(ge=1, le=200)] = 1
 
 
@@ -59,17 +58,17 @@ FIELDS: dict[str, Field] = {
 
 def layout(search: str, folder: Path) -> Any:
     """Model and text at the left, tokens by layer at the right."""
-    known = places.models(folder)
+    known = paths.models(folder)
     try:
-        view, said = Reading.from_address(search), ""
+        view, said = ModelView.from_address(search), ""
     except InputError as error:
-        view, said = Reading(), str(error)
+        view, said = ModelView(), str(error)
     if not known:
         said = "There is no model in the folder that this page was started with."
     fields = {"folder": choice(known), **FIELDS}
     view = view.model_copy(update={"folder": view.folder or next(iter(known), "")})
     right = [
-        *voice(PART),
+        *status_line(PART),
         warning(said),
         html.Div(
             [
@@ -81,9 +80,9 @@ def layout(search: str, folder: Path) -> Any:
             className="flow",
         ),
         picture(f"{PART}-tree", "Tokens that join, layer by layer", "tree"),
-        *shelf(PART, SAVED),
+        *download_buttons(PART, DOWNLOADS),
     ]
-    left = [*rows(PART, fields, view), *desk(PART, "Read")]
+    left = [*rows(PART, fields, view), *controls(PART, "Read")]
     return columns("Model and text", left, "Model", right)
 
 
@@ -91,26 +90,28 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     """All that the view does."""
     names = ["folder", *FIELDS]
 
-    def begin(values: list[Any]) -> Begun:
-        view = Reading.read(dict(zip(names, values, strict=True)))
-        path = places.inside(folder, view.folder)
-        return Begun(view, lambda on_progress: _surveyed(path, view.text, on_progress), SECONDS)
+    def begin(values: list[Any]) -> JobRequest:
+        view = ModelView.read(dict(zip(names, values, strict=True)))
+        path = paths.inside(folder, view.folder)
+        return JobRequest(
+            view, lambda on_progress: _surveyed(path, view.text, on_progress), MAX_SECONDS
+        )
 
-    connect_work(app, jobs, PART, [f"{PART}-{name}" for name in names], begin, _told)
+    connect_job(app, jobs, PART, [f"{PART}-{name}" for name in names], begin, _summary)
     connect_player(app, PART)
-    connect_saving(app, jobs, PART, f"{PART}-tokens", SAVED, _python)
+    connect_downloads(app, jobs, PART, f"{PART}-tokens", DOWNLOADS, _python)
 
     figures = [Output(f"{PART}-{name}", "figure") for name in ("tokens", "overlaps", "tree")]
-    connect_drawing(app, jobs, PART, [*figures, *wound(PART)], _drawn)
+    connect_figures(app, jobs, PART, [*figures, *player_outputs(PART)], _drawn)
     spectra = [
         Output(f"{PART}-spectra", "figure"),
         Output(f"caption-{PART}-spectra", "children"),
     ]
-    connect_drawing(app, jobs, PART, spectra, _heads, also=[f"{PART}-layer"])
+    connect_figures(app, jobs, PART, spectra, _heads, also=[f"{PART}-layer"])
 
 
 def _drawn(survey: Survey, theme: screen.Theme) -> list[Any]:
-    return [*_figures(survey, theme), *wind(PART, _frames(survey), survey.layers)]
+    return [*_figures(survey, theme), *player_values(PART, _frames(survey), survey.layers)]
 
 
 def _heads(survey: Survey, theme: screen.Theme, layer: int | None) -> list[Any]:
@@ -125,15 +126,15 @@ def _loaded(path: Path) -> models.Model:
 
 def _surveyed(path: Path, text: str, on_progress: OnProgress) -> Survey:
     model = _loaded(path)
-    if (count := len(model.tokens(text))) > TOKENS:
+    if (count := len(model.tokens(text))) > MAX_TOKENS:
         raise InputError(
-            f"Text: it has {count} tokens; at most {TOKENS} are read here. `attnflow model` has no "
-            "such limit."
+            f"Text: it has {count} tokens; at most {MAX_TOKENS} are read here. "
+            "`attnflow model` has no such limit."
         )
     return models.survey(model, text, progress=on_progress)
 
 
-def _told(survey: Survey) -> str:
+def _summary(survey: Survey) -> str:
     text = survey.texts[0]
     counts = text.cluster_counts
     good, heads = survey.good_heads
@@ -152,7 +153,7 @@ def _figures(survey: Survey, theme: screen.Theme) -> list[Any]:
     """Tokens and overlaps before the first layer, and who joins whom."""
     text = survey.texts[0]
     tokens = screen.start_of_tokens(
-        _directions(survey), round_=False, labels=text.labels[-1], words=text.tokens, theme=theme
+        _directions(survey), on_sphere=False, labels=text.labels[-1], words=text.tokens, theme=theme
     )
     edges = np.linspace(-1, 1, text.histogram.shape[1] + 1)
     overlaps = screen.overlaps(text.histogram[0], edges, theme=theme)
@@ -165,12 +166,12 @@ def _figures(survey: Survey, theme: screen.Theme) -> list[Any]:
 
 def _frames(survey: Survey) -> dict[str, Any]:
     """What the slider moves."""
-    seen = screen.as_seen(Stage(_directions(survey), False))
+    seen = screen.projected_states(TokenView(_directions(survey), False))
     text = survey.texts[0]
     return {
-        "across": "layers passed:",
+        "label": "layers passed:",
         "ts": list(range(len(seen))),
-        "seen": np.round(np.moveaxis(seen, 2, 1), 4).tolist(),
+        "positions": np.round(np.moveaxis(seen, 2, 1), 4).tolist(),
         "overlaps": np.round(text.histogram, 3).tolist(),
         "clusters": [int(count) for count in text.cluster_counts],
     }
@@ -206,7 +207,7 @@ def _csv(survey: Survey) -> str:
 
 def _zarr(survey: Survey) -> bytes:
     text = survey.texts[0]
-    return exports.zarr_of_data(
+    return downloads.zarr_of_dataset(
         xarray.Dataset(
             {
                 "states": (("layer", "token", "d"), survey.states),
@@ -217,7 +218,7 @@ def _zarr(survey: Survey) -> bytes:
     )
 
 
-def _python(view: Reading, _: Survey) -> str:
+def _python(view: ModelView, _: Survey) -> str:
     return (
         "from attnflow import models\n\n"
         f"model = models.load({view.folder!r})\n"
@@ -226,7 +227,7 @@ def _python(view: Reading, _: Survey) -> str:
     )
 
 
-SAVED = {
-    "csv": Saved("Clusters as CSV", "attnflow-model.csv", lambda _, survey: _csv(survey)),
-    "zarr": Saved("States as Zarr", "attnflow-model.zarr.zip", lambda _, survey: _zarr(survey)),
+DOWNLOADS = {
+    "csv": Download("Clusters as CSV", "attnflow-model.csv", lambda _, survey: _csv(survey)),
+    "zarr": Download("States as Zarr", "attnflow-model.zarr.zip", lambda _, survey: _zarr(survey)),
 }

@@ -12,24 +12,31 @@ from pydantic import Field as Bounded
 
 from attnflow import sweep
 from attnflow.errors import InputError
-from attnflow.explore import exports, limits, places
+from attnflow.explore import downloads, limits, paths
 from attnflow.explore.address import Address
-from attnflow.explore.diagram import Diagram, opened
-from attnflow.explore.fields import Field, choice, number, rows
+from attnflow.explore.diagram import Diagram, open_diagram
+from attnflow.explore.downloads import Download, connect_downloads, download_buttons
 from attnflow.explore.jobs import Jobs, OnProgress
-from attnflow.explore.saving import Saved, connect_saving, shelf
-from attnflow.explore.stage import columns, picture, warning
-from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, done, excuse, voice
+from attnflow.explore.layout import Field, choice, columns, number, picture, rows, warning
+from attnflow.explore.work import (
+    JobRequest,
+    connect_figures,
+    connect_job,
+    controls,
+    error_handler,
+    job_result,
+    status_line,
+)
 from attnflow.plot import screen
 from attnflow.spec import toml_of
 
 PART = "phase"
-NEW = "a new sweep"
+NEW_SWEEP = "a new sweep"
 DELTA = 1e-3
 SYSTEMS = ("SA", "USA")
 
 
-class Phase(Address):
+class PhaseView(Address):
     """A store, or the sweep that is to be made: P(<x₁, x₂> ≥ 1 − δ) over time and β."""
 
     labels: ClassVar[Mapping[str, str]] = {
@@ -44,7 +51,7 @@ class Phase(Address):
         "realisations": "Realisations",
     }
 
-    store: str = NEW
+    store: str = NEW_SWEEP
     system: Literal[SYSTEMS] = "SA"  # type: ignore[valid-type]
     n: Annotated[int, Bounded(ge=2, le=64)] = 16
     d: Annotated[int, Bounded(ge=2, le=512)] = 64
@@ -91,16 +98,16 @@ FIELDS: dict[str, Field] = {
 def layout(search: str, folder: Path) -> Any:
     """Which sweep at the left, its diagram at the right."""
     try:
-        view, said = Phase.from_address(search), ""
+        view, said = PhaseView.from_address(search), ""
     except InputError as error:
-        view, said = Phase(), str(error)
-    fields = {"store": choice([NEW, *places.stores(folder)]), **FIELDS}
-    left = [*rows(PART, fields, view), *desk(PART, "Show")]
+        view, said = PhaseView(), str(error)
+    fields = {"store": choice([NEW_SWEEP, *paths.stores(folder)]), **FIELDS}
+    left = [*rows(PART, fields, view), *controls(PART, "Show")]
     right = [
-        *voice(PART),
+        *status_line(PART),
         warning(said),
         picture("diagram", "Point at a place to read it; click it to see such a run flow", "main"),
-        *shelf(PART, SAVED),
+        *download_buttons(PART, DOWNLOADS),
     ]
     return columns("Which sweep", left, "Phase diagram", right)
 
@@ -109,39 +116,46 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     """All that the view does."""
     names = ["store", *FIELDS]
 
-    def begin(values: list[Any]) -> Begun:
-        view = Phase.read(dict(zip(names, values, strict=True)))
-        if view.store == NEW:
-            return Begun(view, lambda on_progress: _made(view, on_progress), limits.SECONDS)
-        path = places.inside(folder, view.store)
-        return Begun(view, lambda on_progress: opened(path), limits.SECONDS)
+    def begin(values: list[Any]) -> JobRequest:
+        view = PhaseView.read(dict(zip(names, values, strict=True)))
+        if view.store == NEW_SWEEP:
+            return JobRequest(
+                view, lambda on_progress: _new_sweep(view, on_progress), limits.MAX_SECONDS
+            )
+        path = paths.inside(folder, view.store)
+        return JobRequest(view, lambda on_progress: open_diagram(path), limits.MAX_SECONDS)
 
     fields = [f"{PART}-{name}" for name in names]
-    connect_work(app, jobs, PART, fields, begin, lambda found: f"{found.title}.")
-    connect_saving(
-        app, jobs, PART, "diagram", SAVED, lambda _, found: exports.python_of_sweep(found.sweep)
+    connect_job(app, jobs, PART, fields, begin, lambda found: f"{found.title}.")
+    connect_downloads(
+        app,
+        jobs,
+        PART,
+        "diagram",
+        DOWNLOADS,
+        lambda _, found: downloads.python_of_sweep(found.sweep),
     )
     app.clientside_callback(
-        ClientsideFunction("explore", "made"),
+        ClientsideFunction("explore", "sweepFields"),
         *[Output(f"row-{PART}-{name}", "className") for name in FIELDS],
         Input(f"{PART}-store", "value"),
     )
 
-    connect_drawing(app, jobs, PART, [Output("diagram", "figure")], _figures)
+    connect_figures(app, jobs, PART, [Output("diagram", "figure")], _figures)
 
     @app.callback(
-        Output("place", "pathname"),
-        Output("place", "search", allow_duplicate=True),
+        Output("url", "pathname"),
+        Output("url", "search", allow_duplicate=True),
         Output(f"{PART}-message", "children", allow_duplicate=True),
         Input("diagram", "clickData"),
-        State(f"{PART}-ready", "data"),
+        State(f"{PART}-finished", "data"),
         State("visitor", "data"),
         prevent_initial_call=True,
-        on_error=excuse(PART),
+        on_error=error_handler(PART),
     )
     def _open(click: dict[str, Any] | None, job: str | None, visitor: str) -> Any:
         """Such a run in the flow view, or why it cannot be there."""
-        result = done(jobs, visitor, job)
+        result = job_result(jobs, visitor, job)
         if not click or result is None:
             return no_update, no_update, no_update
         point = click["points"][0]
@@ -152,16 +166,18 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
         return "/", form.address(), no_update
 
 
-def _made(view: Phase, on_progress: OnProgress) -> Diagram:
+def _new_sweep(view: PhaseView, on_progress: OnProgress) -> Diagram:
     """A sweep, kept in memory once it is done."""
     with tempfile.TemporaryDirectory() as scratch:
         store = Path(scratch) / "sweep.zarr"
         sweep.run(
             view.spec(),
             store,
-            on_progress=lambda tally: on_progress((tally.before + tally.done) / tally.cells),
+            on_progress=lambda progress: on_progress(
+                (progress.before + progress.done) / progress.cells
+            ),
         )
-        return opened(store)
+        return open_diagram(store)
 
 
 def _figures(diagram: Diagram, theme: screen.Theme) -> list[Any]:
@@ -169,18 +185,18 @@ def _figures(diagram: Diagram, theme: screen.Theme) -> list[Any]:
     return [figure.update_layout(margin={"t": 10})]
 
 
-SAVED = {
-    "csv": Saved(
+DOWNLOADS = {
+    "csv": Download(
         "Numbers as CSV",
         "attnflow-sweep.csv",
         lambda _, found: found.data[found.variable].to_dataframe().to_csv(),
     ),
-    "zarr": Saved(
+    "zarr": Download(
         "Sweep as Zarr",
         "attnflow-sweep.zarr.zip",
-        lambda _, found: exports.zarr_of_data(found.data),
+        lambda _, found: downloads.zarr_of_dataset(found.data),
     ),
-    "spec": Saved(
+    "spec": Download(
         "Spec for attnflow sweep", "attnflow-sweep.toml", lambda _, found: toml_of(found.sweep)
     ),
 }

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.explore.frames import BINS, Frames, attending
+from attnflow.explore.frames import OVERLAP_BINS, Frames, attention_system
 from attnflow.plot import screen
 from attnflow.plot.style import PALETTE
 
 MARGIN = {"l": 55, "r": 10, "t": 8, "b": 42}
 """Around pictures with axes, whose captions are above them."""
 
-BARE = {"l": 8, "r": 8, "t": 8, "b": 8}
+MARGIN_WITHOUT_AXES = {"l": 8, "r": 8, "t": 8, "b": 8}
 """Around pictures without axes."""
 
 CAPTIONS = {
@@ -27,10 +27,10 @@ CAPTIONS = {
 
 def tokens_figure(frames: Frames, theme: screen.Theme) -> Any:
     """Tokens where they begin, with their paths, and the hull of where they end if it is proven."""
-    stage = frames.stage
+    view = frames.view
     figure = screen.start_of_tokens(
-        stage.xs,
-        round_=stage.globe or stage.ring,
+        view.xs,
+        on_sphere=view.globe or view.ring,
         labels=frames.labels,
         hull=frames.hull,
         theme=theme,
@@ -38,10 +38,10 @@ def tokens_figure(frames: Frames, theme: screen.Theme) -> Any:
     last = len(figure.data) - 1
     if frames.levels is not None:
         for level in frames.levels.values:
-            screen.add_level(figure, stage.xs[-1], frames.levels.functional, float(level))
+            screen.add_level(figure, view.xs[-1], frames.levels.functional, float(level))
     figure.data = [*figure.data[:last], *figure.data[last + 1 :], figure.data[last]]
-    plain = stage.ring or stage.d > 2
-    return figure.update_layout(uirevision="kept", margin=BARE if plain else MARGIN)
+    plain = view.ring or view.d > 2
+    return figure.update_layout(uirevision="kept", margin=MARGIN_WITHOUT_AXES if plain else MARGIN)
 
 
 def end_figure(frames: Frames, theme: screen.Theme) -> Any:
@@ -58,7 +58,7 @@ def captions(frames: Frames) -> list[str]:
     n, shown = frames.report.n, len(frames.rows)
     if shown < n:
         said["attention"] = f"Attention, {shown} of {n} tokens in the order of their clusters"
-    system = attending(frames.trajectory)
+    system = attention_system(frames.trajectory)
     if system is not None and system.heads.count is not None:
         said["attention"] += ", mean of all heads"
     if not frames.report.energy:
@@ -69,7 +69,7 @@ def captions(frames: Frames) -> list[str]:
 def side_figures(frames: Frames, theme: screen.Theme) -> list[Any]:
     """Attention, overlaps, energy and clusters; None for what a run does not have."""
     report, ts = frames.report, np.asarray(frames.report.times)
-    edges = np.linspace(-1, 1, BINS + 1)
+    edges = np.linspace(-1, 1, OVERLAP_BINS + 1)
     attention = overlaps = energy = None
     if frames.attention is not None:
         attention = screen.matrix(

@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, ctx, dcc, html, no_update
 
-from attnflow.explore.fields import aria, labelled
+from attnflow.explore.layout import aria, labelled
 
 SPEEDS = ("½×", "1×", "2×", "4×")
 
@@ -26,7 +26,7 @@ def player(part: str) -> Any:
                 updatemode="drag",
                 allow_direct_input=False,
             ),
-            html.Output("", id=f"{part}-said", className="said"),
+            html.Output("", id=f"{part}-time-label", className="time-label"),
             html.Div(
                 [
                     labelled("Speed", f"{part}-speed"),
@@ -42,8 +42,8 @@ def player(part: str) -> Any:
     )
 
 
-def wound(part: str) -> list[Output]:
-    """What the player of a view is given when its run is drawn: the outputs of `wind`."""
+def player_outputs(part: str) -> list[Output]:
+    """What the player of a view is given when its run is drawn: the outputs of `player_values`."""
     return [
         Output(f"{part}-frames", "data"),
         Output(f"{part}-moment", "max"),
@@ -51,9 +51,9 @@ def wound(part: str) -> list[Output]:
     ]
 
 
-def wind(part: str, frames: dict[str, Any], last: int) -> list[Any]:
+def player_values(part: str, frames: dict[str, Any], last: int) -> list[Any]:
     """The frames, their last moment, and the one to show: of a new run the first."""
-    run = ctx.inputs[f"{part}-ready.data"]
+    run = ctx.inputs[f"{part}-finished.data"]
     return [frames | {"run": run}, last, no_update if ctx.triggered_id == "theme" else 0]
 
 
@@ -61,7 +61,7 @@ def connect_player(app: Dash, part: str) -> None:
     """Let the browser move what `{part}-frames` holds, without asking the server."""
     app.clientside_callback(
         ClientsideFunction("explore", "move"),
-        Output(f"{part}-said", "children"),
+        Output(f"{part}-time-label", "children"),
         Input(f"{part}-moment", "value"),
         Input(f"{part}-frames", "data"),
         prevent_initial_call=True,

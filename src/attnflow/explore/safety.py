@@ -33,8 +33,8 @@ POLICY = {
 }
 """The page loads nothing from elsewhere. Plotly may not need `unsafe-eval` any more."""
 
-LOCAL = ("localhost", "127.0.0.1", "::1")
-READING = ("GET", "HEAD", "OPTIONS")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def is_local(host: str) -> bool:
@@ -56,18 +56,18 @@ def protect(app: Dash, host: str) -> None:
     its own name at this machine and read what is here. Call this after all callbacks exist, because
     the policy allows the inline scripts that Dash writes for them one by one.
     """
-    names = {*LOCAL, host.lower()} if is_local(host) else None
+    names = {*LOCAL_HOSTS, host.lower()} if is_local(host) else None
     scripts = " ".join([POLICY["script-src"], *app.csp_hashes()])
     policy = "; ".join(
         f"{key} {value}" for key, value in (POLICY | {"script-src": scripts}).items()
     )
-    app.server.config["MAX_CONTENT_LENGTH"] = limits.BODY
+    app.server.config["MAX_CONTENT_LENGTH"] = limits.MAX_REQUEST_BYTES
 
     @app.server.before_request
     def _admit() -> Response | None:
         if names is not None and _name(request.host) not in names:
             return _refused(403, "this page is served to this machine alone, under its own name")
-        if request.method in READING:
+        if request.method in SAFE_METHODS:
             return None
         if request.content_length is None:
             return _refused(411, "a request must tell its length")

@@ -13,22 +13,31 @@ from dash import Dash, Input, Output, State, html, no_update
 from pydantic import Field as Bounded
 
 from attnflow.errors import IncompleteRun, InputError, unknown
-from attnflow.explore import exports
+from attnflow.explore import downloads
 from attnflow.explore.address import Address
-from attnflow.explore.fields import Field, choice, ids, number, rows
-from attnflow.explore.frames import Frames, look_at
+from attnflow.explore.downloads import Download, connect_downloads, download_buttons
+from attnflow.explore.frames import Frames, frames_of
 from attnflow.explore.jobs import Jobs, OnProgress
+from attnflow.explore.layout import (
+    Field,
+    choice,
+    columns,
+    ids,
+    number,
+    picture,
+    picture_class,
+    rows,
+    warning,
+)
 from attnflow.explore.pictures import end_figure
-from attnflow.explore.saving import Saved, connect_saving, shelf
-from attnflow.explore.stage import boxed, columns, picture, warning
-from attnflow.explore.work import Begun, connect_drawing, connect_work, desk, voice
+from attnflow.explore.work import JobRequest, connect_figures, connect_job, controls, status_line
 from attnflow.plot import screen
 from attnflow.records import json_text
 from attnflow.simulation import simulate
 from attnflow.theory.checks import CHECKS, Check, Outcome, check
 
 PART = "theorem"
-SECONDS = 180.0
+MAX_SECONDS = 180.0
 """Some claims are about t → ∞."""
 
 
@@ -67,16 +76,16 @@ def layout(search: str, folder: Path) -> Any:
         view, said = Claim(), str(error)
     left = [
         *rows(PART, FIELDS, view),
-        *desk(PART, "Check"),
+        *controls(PART, "Check"),
         html.Button("Try another key", id="another", type="button"),
     ]
     right = [
         html.Div(_stated(CHECKS[view.id]), id="stated"),
-        *voice(PART),
+        *status_line(PART),
         warning(said),
         html.Div(id="measured"),
         picture("example", "The first start that was drawn, as it ran", "main", hidden=True),
-        *shelf(PART, SAVED),
+        *download_buttons(PART, DOWNLOADS),
     ]
     return columns("Which claim", left, "Theorem", right)
 
@@ -84,18 +93,18 @@ def layout(search: str, folder: Path) -> Any:
 def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
     """All that the view does."""
 
-    def begin(values: list[Any]) -> Begun:
+    def begin(values: list[Any]) -> JobRequest:
         view = Claim.read(dict(zip(FIELDS, values, strict=True)))
-        return Begun(view, lambda on_progress: _checked(view, on_progress), SECONDS)
+        return JobRequest(view, lambda on_progress: _checked(view, on_progress), MAX_SECONDS)
 
-    connect_work(app, jobs, PART, ids(PART, FIELDS), begin, lambda found: _verdict(found.outcome))
+    connect_job(app, jobs, PART, ids(PART, FIELDS), begin, lambda found: _verdict(found.outcome))
     outputs = [
         Output("measured", "children"),
         Output("example", "figure"),
         Output("box-example", "className"),
     ]
-    connect_drawing(app, jobs, PART, outputs, _drawn)
-    connect_saving(app, jobs, PART, "example", SAVED, _python)
+    connect_figures(app, jobs, PART, outputs, _drawn)
+    connect_downloads(app, jobs, PART, "example", DOWNLOADS, _python)
 
     @app.callback(Output("stated", "children"), Input(f"{PART}-id", "value"))
     def _state(id: str) -> Any:
@@ -115,7 +124,7 @@ def connect(app: Dash, jobs: Jobs, folder: Path) -> None:
 
 
 def _drawn(found: Checked, theme: screen.Theme) -> list[Any]:
-    shown = boxed("main", shown=found.example is not None)
+    shown = picture_class("main", shown=found.example is not None)
     figure = no_update if found.example is None else end_figure(found.example, theme)
     return [_table(found.outcome), figure, shown]
 
@@ -138,7 +147,7 @@ def _example(row: Check, key: int, on_progress: OnProgress) -> Frames | None:
         run = simulate(
             trial.system, x0, trial.ts, method=trial.method, masses=masses, progress=on_progress
         )
-        return look_at(run, on_progress)
+        return frames_of(run, on_progress)
     except (IncompleteRun, InputError):
         return None
 
@@ -200,7 +209,7 @@ def _csv(outcome: Outcome) -> str:
 def _example_zarr(found: Checked) -> bytes:
     if found.example is None:
         raise InputError("this claim is not about a flow, so there is no run to save.")
-    return exports.zarr_of(found.example.trajectory)
+    return downloads.zarr_of_run(found.example.trajectory)
 
 
 def _python(view: Claim, _: Checked) -> str:
@@ -211,14 +220,14 @@ def _python(view: Claim, _: Checked) -> str:
     )
 
 
-SAVED = {
-    "csv": Saved("Draws as CSV", "attnflow-check.csv", lambda _, found: _csv(found.outcome)),
-    "json": Saved(
+DOWNLOADS = {
+    "csv": Download("Draws as CSV", "attnflow-check.csv", lambda _, found: _csv(found.outcome)),
+    "json": Download(
         "Outcome as JSON",
         "attnflow-check.json",
         lambda _, found: json_text(found.outcome.to_json()),
     ),
-    "zarr": Saved(
+    "zarr": Download(
         "Example as Zarr", "attnflow-example.zarr.zip", lambda _, found: _example_zarr(found)
     ),
 }

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from attnflow.errors import unknown
-from attnflow.figures import recipes
+from attnflow.figures import emergence, perspective, slides
 from attnflow.figures.recipe import SIZES, Picture, Recipe, Size
 from attnflow.files import atomic_write
 from attnflow.plot.style import save, style
 from attnflow.records import write_json
 
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe for recipe in (*emergence.RECIPES, *perspective.RECIPES, *slides.RECIPES)
+}
+"""The recipes by name, in the order of the papers."""
+
 
 @dataclass(frozen=True)
-class Written:
+class FigureRecord:
     """A figure in a folder: its JSON file without the numbers behind the picture.
 
     Attributes:
@@ -42,12 +47,12 @@ class Written:
 
 def find(name: str) -> Recipe:
     """The recipe with this name. The error for an unknown name suggests the nearest one."""
-    if name not in recipes.RECIPES:
-        raise unknown("figure", name, recipes.RECIPES)
-    return recipes.RECIPES[name]
+    if name not in RECIPES:
+        raise unknown("figure", name, RECIPES)
+    return RECIPES[name]
 
 
-def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
+def write(name: str, size: Size, folder: Path, film: bool = True) -> FigureRecord:
     """Make a figure and write it to a folder.
 
     The JSON file is written last: if it exists, the figure is complete. An older figure stays until
@@ -69,7 +74,7 @@ def write(name: str, size: Size, folder: Path, film: bool = True) -> Written:
         picture = recipe.make(size)
         with atomic_write(record) as place:
             files = _files(name, picture, place.parent, film)
-            written = Written(
+            written = FigureRecord(
                 name=name,
                 source=recipe.source,
                 shows=recipe.shows,

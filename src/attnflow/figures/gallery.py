@@ -16,9 +16,8 @@ from typing import Any
 
 from attnflow.checks import available_cores, require_count
 from attnflow.errors import InputError
-from attnflow.figures.export import Written, find, write
+from attnflow.figures.export import RECIPES, FigureRecord, find, write
 from attnflow.figures.recipe import Size
-from attnflow.figures.recipes import RECIPES
 from attnflow.figures.trained import require_reader
 from attnflow.files import atomic_write_text
 from attnflow.records import read_record
@@ -26,7 +25,7 @@ from attnflow.retired import renamed_arguments
 from attnflow.signals import shield_children
 
 INDEX = "index.html"
-THREADS = "OPENBLAS_NUM_THREADS"
+BLAS_THREADS_VARIABLE = "OPENBLAS_NUM_THREADS"
 
 STYLE = """
 body { font: 16px/1.5 Georgia, serif; color: #222; max-width: 62rem }
@@ -45,8 +44,8 @@ def gallery(
     *,
     workers: int | None = None,
     film: bool = True,
-    on_progress: Callable[[str, Written | BaseException], None] | None = None,
-) -> list[Written]:
+    on_progress: Callable[[str, FigureRecord | BaseException], None] | None = None,
+) -> list[FigureRecord]:
     """Make figures in a folder, several at once, and a page that shows all figures in it.
 
     A figure that fails does not stop the others. Ctrl-C keeps the figures that are finished.
@@ -67,7 +66,7 @@ def gallery(
     try:
         with closing(_made(names, size, folder, min(workers, len(names)), film)) as made:
             for name, outcome in made:
-                if isinstance(outcome, Written):
+                if isinstance(outcome, FigureRecord):
                     done.append(outcome)
                 if on_progress is not None:
                     on_progress(name, outcome)
@@ -91,7 +90,7 @@ def _made(
         return
     with _pool(workers) as pool:
         with shield_children():
-            asked: dict[Future[Written], str] = {
+            asked: dict[Future[FigureRecord], str] = {
                 pool.submit(write, name, size, folder, film): name for name in names
             }
         lost = []
@@ -114,8 +113,8 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     Each has one BLAS thread. With more threads than cores they spin while they wait for each
     other: eigenvalues of 128 × 128 matrices took fifteen times as long.
     """
-    before = os.environ.get(THREADS)
-    os.environ[THREADS] = before or "1"
+    before = os.environ.get(BLAS_THREADS_VARIABLE)
+    os.environ[BLAS_THREADS_VARIABLE] = before or "1"
     context = get_context("spawn")
     end, ours = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with, initargs=(end,))
@@ -128,7 +127,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(cancel_futures=True)
         ours.close()
         if before is None:
-            del os.environ[THREADS]
+            del os.environ[BLAS_THREADS_VARIABLE]
 
 
 def _end_with(end: Connection) -> None:
@@ -165,13 +164,13 @@ def _part(path: Path) -> str:
     Another process may be remaking the figure and have removed its record.
     """
     try:
-        return _entry(read_record(path, Written, "record of a figure"))
+        return _entry(read_record(path, FigureRecord, "record of a figure"))
     except (InputError, KeyError, TypeError, ValueError):
         said = f'<p class="no">{path.name} is damaged: make {path.stem} again.</p>'
         return said if path.exists() else ""
 
 
-def _entry(written: Written) -> str:
+def _entry(written: FigureRecord) -> str:
     name, said, source, size = (
         html.escape(word) for word in (written.name, written.shows, written.source, written.size)
     )

@@ -60,7 +60,7 @@ class Recipe:
     model: bool = False
 
 
-def sized(size: Size, quick: Any, paper: Any) -> Any:
+def by_size(size: Size, quick: Any, paper: Any) -> Any:
     """The value for a size.
 
     Args:
@@ -68,7 +68,7 @@ def sized(size: Size, quick: Any, paper: Any) -> Any:
         quick: the value for quick size.
         paper: the value for the paper's size.
 
-    >>> sized("quick", 40, 400)
+    >>> by_size("quick", 40, 400)
     40
     """
     return {"quick": quick, "paper": paper}[size]

@@ -15,7 +15,7 @@ from attnflow.meanfield.volumes import continuity_rate, positive_step
 from attnflow.spaces import Flat
 from attnflow.systems import Cost, System
 
-FEWEST = 4
+MIN_CELLS = 4
 """The fewest cells for which slopes mean anything."""
 
 
@@ -38,10 +38,10 @@ class Densities(Flat):
 
     def admit(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Make the mass 1 where it is so up to 1e-6 (float32: 1e-4); refuse any other."""
-        if x.shape[-1] != 1 or x.shape[-2] < FEWEST:
+        if x.shape[-1] != 1 or x.shape[-2] < MIN_CELLS:
             raise InputError(
-                f"x0 must have shape (N, 1), the average density in each of N ≥ {FEWEST} cells of "
-                f"the circle, but its shape is {x.shape}: meanfield.density(fn, N) makes one."
+                f"x0 must have shape (N, 1), the average density in each of N ≥ {MIN_CELLS} cells "
+                f"of the circle, but its shape is {x.shape}: meanfield.density(fn, N) makes one."
             )
         masses = x.sum(axis=(-2, -1), keepdims=True) * _width(x)
         if not is_traced(x):

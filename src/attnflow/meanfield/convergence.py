@@ -22,7 +22,7 @@ from attnflow.spaces import Sphere
 from attnflow.systems import SA, USA
 from attnflow.theory.inputs import Numbers
 
-BETWEEN = 8
+POINTS_BETWEEN_SAVES = 8
 """Points between two save times for the integral in the exponent of Dobrushin's bound."""
 
 
@@ -93,8 +93,8 @@ def mean_field_run(
     limit = CircleDensity(system)
     fine = _refined(times)
     flow = simulate(limit, rho, fine)
-    exponent = _exponent(limit, fine, flow.xs)[::BETWEEN]
-    densities = np.asarray(flow.xs[::BETWEEN, :, 0])
+    exponent = _exponent(limit, fine, flow.xs)[::POINTS_BETWEEN_SAVES]
+    densities = np.asarray(flow.xs[::POINTS_BETWEEN_SAVES, :, 0])
     method = Adaptive(rtol=1e-6, atol=1e-8) if method is None else method
     keys = jax.random.split(as_key(key), len(counts))
     w1 = np.stack(
@@ -126,9 +126,9 @@ def draw(rho: Real[ArrayLike, "N 1"], n: int, *, key: RandomKey) -> Float[Array,
 
 
 def _refined(times: np.ndarray) -> np.ndarray:
-    count = BETWEEN * (len(times) - 1) + 1
-    fine = np.interp(np.arange(count) / BETWEEN, np.arange(len(times)), times)
-    fine[::BETWEEN] = times
+    count = POINTS_BETWEEN_SAVES * (len(times) - 1) + 1
+    fine = np.interp(np.arange(count) / POINTS_BETWEEN_SAVES, np.arange(len(times)), times)
+    fine[::POINTS_BETWEEN_SAVES] = times
     return fine
 
 

@@ -12,9 +12,9 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from attnflow.checks import as_floats, require_count, require_finite, require_nonnegative
 from attnflow.errors import InputError
-from attnflow.meanfield.circle import FEWEST
+from attnflow.meanfield.circle import MIN_CELLS
 
-POINTS = 8
+GAUSS_POINTS = 8
 """Gauss' points in each cell."""
 
 
@@ -31,8 +31,8 @@ def density(fn: Callable[..., Any], N: int, *, dtype: Any = float) -> Float[Arra
     >>> print(density(lambda theta: 1 + np.sin(theta), 4).round(4)[:, 0])
     [0.2605 0.2605 0.0578 0.0578]
     """
-    width = 2 * np.pi / require_count(N, "N", least=FEWEST)
-    at, weights = scipy.special.roots_legendre(POINTS)
+    width = 2 * np.pi / require_count(N, "N", least=MIN_CELLS)
+    at, weights = scipy.special.roots_legendre(GAUSS_POINTS)
     theta = width * (np.arange(N)[:, None] + (at + 1) / 2)
     values = np.asarray(fn(theta), float)
     if values.shape != theta.shape:
@@ -99,7 +99,7 @@ def histogram(
     [2.6667 0.     0.     1.3333]
     """
     angles = as_floats(theta)
-    n, width = len(angles), 2 * np.pi / require_count(N, "N", least=FEWEST)
+    n, width = len(angles), 2 * np.pi / require_count(N, "N", least=MIN_CELLS)
     m = jnp.ones(n, angles.dtype) if masses is None else jnp.asarray(masses, angles.dtype)
     cell = jnp.floor(angles[:, 0] / width).astype(int) % N
     return jnp.zeros((N, 1), angles.dtype).at[cell, 0].add(m / m.sum() / width)

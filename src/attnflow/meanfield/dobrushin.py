@@ -11,7 +11,7 @@ from attnflow.errors import InputError
 from attnflow.meanfield.circle import CircleDensity
 from attnflow.systems.fields import AttentionField
 
-ANGLES = 4096
+ANGLE_COUNT = 4096
 """The number of angles over which a maximum is taken."""
 
 
@@ -62,12 +62,12 @@ def lipschitz_constants(
     angle = jnp.asarray(width * np.arange(len(x)), x.dtype)
     spectra = jnp.fft.rfft(x[:, 0] * width) * jnp.fft.rfft(jnp.exp(beta * (jnp.cos(angle) - 1)))
     least = jnp.fft.irfft(spectra, len(x)).min()
-    y = jnp.asarray(np.linspace(0, np.pi, ANGLES), x.dtype)
+    y = jnp.asarray(np.linspace(0, np.pi, ANGLE_COUNT), x.dtype)
     return along, _stretch(y, beta).max() / least
 
 
 def _reach(beta: float) -> float:
-    return float(_stretch(jnp.linspace(0, np.pi, ANGLES), jnp.asarray(beta, float)).max())
+    return float(_stretch(jnp.linspace(0, np.pi, ANGLE_COUNT), jnp.asarray(beta, float)).max())
 
 
 def _stretch(y: Float[Array, " k"], beta: Float[Array, ""]) -> Float[Array, " k"]:

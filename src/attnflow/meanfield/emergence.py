@@ -9,16 +9,16 @@ from jaxtyping import ArrayLike, Float, Real
 
 from attnflow.errors import InputError
 
-GATHERED = 0.95
+MIN_GATHERED_SHARE = 0.95
 """Clusters have appeared when they hold this part of the tokens."""
 
-LEAST = 0.03
+MIN_CLUSTER_SHARE = 0.03
 """A group with less than this part of the tokens is not yet a cluster."""
 
-SPAN = 0.5
+MAX_CIRCLE_SHARE = 0.5
 """… and lie on less than this part of the circle."""
 
-CLOSE = 2.0
+MAX_GAP = 2.0
 """Neighbours are in one group when they are closer than this many mean distances."""
 
 
@@ -65,9 +65,9 @@ def _first(runs: Float[np.ndarray, "T n"]) -> tuple[int, int]:
     for save, theta in enumerate(runs):
         n = len(theta)
         sizes, lengths = _groups(theta)
-        large = sizes >= max(2, LEAST * n)
-        most = sizes[large].sum() >= GATHERED * n
-        if most and lengths[large].sum() < SPAN * 2 * np.pi:
+        large = sizes >= max(2, MIN_CLUSTER_SHARE * n)
+        most = sizes[large].sum() >= MIN_GATHERED_SHARE * n
+        if most and lengths[large].sum() < MAX_CIRCLE_SHARE * 2 * np.pi:
             return int(large.sum()), save
     return -1, -1
 
@@ -76,7 +76,7 @@ def _groups(theta: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
     """The sizes of the groups of neighbours, and how long they are."""
     n, theta = len(theta), np.sort(theta)
     gaps = np.diff(theta, append=theta[0] + 2 * np.pi)
-    ends = np.flatnonzero(gaps > CLOSE * 2 * np.pi / n)
+    ends = np.flatnonzero(gaps > MAX_GAP * 2 * np.pi / n)
     if not len(ends):
         return np.array([n]), np.array([2 * np.pi])
     sizes = np.diff(ends, prepend=ends[-1] - n)

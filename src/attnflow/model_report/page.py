@@ -16,12 +16,12 @@ from attnflow.model_report.markup import (
     word,
     words,
 )
-from attnflow.models.measures import RANK_TOL, SHARE, foremost
+from attnflow.models.measures import LEADER_SHARE, RANK_TOL, foremost
 from attnflow.models.predictions import predictions
 from attnflow.models.survey_types import Survey, TextSurvey
 from attnflow.plot import model as pictures
 
-JOINS = 12
+MAX_JOINS_SHOWN = 12
 """Largest number of joins shown for a layer, the largest first; all are in the JSON."""
 
 
@@ -115,9 +115,13 @@ def _clusters(survey: Survey) -> str:
         found.sort(key=lambda join: -sum(len(group) for group in join.groups))
         shown = "".join(
             f"<li>{' + '.join(words(text, group) for group in join.groups)}</li>"
-            for join in found[:JOINS]
+            for join in found[:MAX_JOINS_SHOWN]
         )
-        more = f"<li>… and {len(found) - JOINS} more</li>" if len(found) > JOINS else ""
+        more = (
+            f"<li>… and {len(found) - MAX_JOINS_SHOWN} more</li>"
+            if len(found) > MAX_JOINS_SHOWN
+            else ""
+        )
         said = f"layer {layer}: {len(found)} join{'s' * (len(found) > 1)}"
         parts.append(f"<details><summary>{said}</summary><ul>{shown}{more}</ul></details>")
     return f"<h2>Who joins whom</h2>{''.join(parts)}"
@@ -134,7 +138,9 @@ def _final_clusters(text: TextSurvey, delta: float) -> str:
     )
     if not groups:
         return f"{said}</p>"
-    items = "".join(f"<li>{words(text, group)} ({len(group)})</li>" for group in groups[:JOINS])
+    items = "".join(
+        f"<li>{words(text, group)} ({len(group)})</li>" for group in groups[:MAX_JOINS_SHOWN]
+    )
     return f"{said} The largest ones:</p><ul>{items}</ul>"
 
 
@@ -143,9 +149,9 @@ def _merge_tree(survey: Survey) -> str:
     if figure is None:
         return ""
     caption = (
-        f"Tokens of the largest clusters, at most {pictures.OF_CLUSTER} of each. Lines meet when "
-        "tokens join, and separate when a cluster splits. All joins are listed below, layer by "
-        "layer."
+        f"Tokens of the largest clusters, at most {pictures.MAX_TREE_TOKENS_PER_CLUSTER} of each. "
+        "Lines meet when tokens join, and separate when a cluster splits. All joins are listed "
+        "below, layer by layer."
     )
     return figure_of(figure, caption)
 
@@ -164,8 +170,8 @@ def _attention(survey: Survey) -> str:
     head = ("layer", "median rank", "median leaders", "median β", "most attention (first text)")
     caption = (
         "Each square is a head. The rank counts singular values of its attention matrix above "
-        f"{RANK_TOL:g} of the largest; leaders are tokens that receive at least {SHARE:.0%} of "
-        "some token's attention. The effective β is the inverse temperature at which scores "
+        f"{RANK_TOL:g} of the largest; leaders are tokens that receive at least {LEADER_SHARE:.0%} "
+        "of some token's attention. The effective β is the inverse temperature at which scores "
         "β&lt;u<sub>i</sub>, u<sub>j</sub>&gt; of the same tokens' directions vary as much as "
         "the head's own."
     )

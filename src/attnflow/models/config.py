@@ -8,7 +8,7 @@ from typing import Any
 from attnflow import records
 from attnflow.errors import InputError, ModelError
 
-LARGE = 2**31
+MAX_CONFIG_NUMBER = 2**31
 """Numbers in a config must be below this."""
 
 REQUIRED: Any = object()
@@ -71,15 +71,19 @@ class Config:
             least: the smallest number allowed.
         """
         value = self.value(*names, default=default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < LARGE:
-            self.refuse(names[0], f"a whole number from {least} to {LARGE}", value)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not least <= value < MAX_CONFIG_NUMBER
+        ):
+            self.refuse(names[0], f"a whole number from {least} to {MAX_CONFIG_NUMBER}", value)
         return value
 
     def number(self, *names: str, default: Any = REQUIRED) -> float:
         """A finite number above 0."""
         value = self.value(*names, default=default)
         real = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not real or not 0 < value < LARGE:
+        if not real or not 0 < value < MAX_CONFIG_NUMBER:
             self.refuse(names[0], "a finite number above 0", value)
         return float(value)
 

@@ -16,13 +16,13 @@ from attnflow.models.model import Model
 from attnflow.models.spectra import LayerSpectrum
 from attnflow.simulation import Adaptive, simulate
 
-TOKENS = 48
+MAX_FLOW_TOKENS = 48
 """A flow takes at most this many tokens, the first ones of the text."""
 
 HORIZON = 12.0
 """How long a flow runs, in units of 1/|λ₁| of the matrix ΣV_h of its heads."""
 
-TIMES = 41
+FLOW_SAVES = 41
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def trained_flow(
         delta: tokens with `<x_i, x_j> ≥ 1 − δ` are in one cluster.
     """
     system = idealised(model, layer, x, None if head is None else [head])
-    u, ts = normalise(seen_tokens(model, layer, x)), np.linspace(0.0, float(until), TIMES)
+    u, ts = normalise(seen_tokens(model, layer, x)), np.linspace(0.0, float(until), FLOW_SAVES)
     try:
         run = simulate(system, u, ts, method=Adaptive(rtol=1e-4, atol=1e-6))
     except IncompleteRun as error:
@@ -94,7 +94,7 @@ def trained_flows(
     """
     layer, head = foremost_head(spectra)
     found = spectra[layer]
-    x = states[layer][:TOKENS]
+    x = states[layer][:MAX_FLOW_TOKENS]
     alone, all_heads = found.heads[head].radius, found.total_radius
     return (
         trained_flow(model, layer, x, head=head, until=HORIZON / alone, delta=delta),

@@ -8,7 +8,7 @@ from pathlib import Path
 from attnflow.errors import InputError, ModelError, first_line
 from attnflow.extras import import_optional
 
-WANTED = (
+HUB_FILES = (
     "config.json",
     "tokenizer.json",
     "model.safetensors",
@@ -41,7 +41,7 @@ def _from_hub(name: str, revision: str | None) -> Path:
     """The folder in the hub's cache, after downloading what is missing."""
     hub = import_optional("huggingface_hub", "models", "a model from the hub needs huggingface_hub")
     try:
-        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(WANTED)))
+        return Path(hub.snapshot_download(name, revision=revision, allow_patterns=list(HUB_FILES)))
     except (OSError, ValueError, RuntimeError) as error:
         at = "" if revision is None else f" at revision {revision!r}"
         raise ModelError(

@@ -21,7 +21,7 @@ BINS = 40
 RANK_TOL = 1e-3
 """Singular values of attention above this fraction of the largest count towards its rank."""
 
-SHARE = 0.5
+LEADER_SHARE = 0.5
 """A leader receives at least this share of some token's attention."""
 
 

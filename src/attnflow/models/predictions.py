@@ -9,7 +9,7 @@ import numpy as np
 from attnflow.models.survey_types import Survey
 from attnflow.theory import gamma
 
-GINIBRE = 0.14
+GINIBRE_SHARE = 0.14
 """The share of real 128 × 128 Ginibre matrices V whose leading eigenvalue makes (Q, K, V) a good
 triple if <Qφ₁, Kφ₁> > 0, [E] §4."""
 
@@ -88,7 +88,8 @@ def _good(survey: Survey) -> Prediction:
     return Prediction(
         "A head that is a good triple sends its rescaled tokens to at most three parallel "
         "hyperplanes ([E] Theorem 4.1).",
-        f"about {GINIBRE:.0%} of random 128 × 128 matrices V have the leading eigenvalue of one",
+        f"about {GINIBRE_SHARE:.0%} of random 128 × 128 matrices V have the leading eigenvalue of "
+        "one",
         f"{good} of {count} heads are good triples ({good / count:.0%})",
     )
 

@@ -16,8 +16,8 @@ from attnflow.errors import InputError
 from attnflow.initial import normalise
 from attnflow.models.flows import trained_flows
 from attnflow.models.measures import (
+    LEADER_SHARE,
     RANK_TOL,
-    SHARE,
     attended,
     collapse,
     directions,
@@ -136,7 +136,7 @@ def _of_layer(
     t, masses = jnp.asarray(float(k), x.dtype), jnp.asarray(mask, x.dtype)
     A, beta, alignment = attended(model.system, t, x, masses)
     A = A[:, :n, :n]
-    found = observe.rank(A, RANK_TOL), observe.leaders(A, SHARE), A.mean(axis=(0, 1))
+    found = observe.rank(A, RANK_TOL), observe.leaders(A, LEADER_SHARE), A.mean(axis=(0, 1))
     return tuple(np.asarray(array) for array in (*found, beta, alignment))
 
 

@@ -5,21 +5,26 @@ from attnflow.observe.attention import (
     attention_along,
     boolean_distance,
     entropy,
+    leaders,
     rank,
 )
-from attnflow.observe.clusters import Clusters, clusters
+from attnflow.observe.clusters import Clusters, cluster_count, clusters, pairs_clustered
 from attnflow.observe.collapse import NeuralCollapse, neural_collapse
 from attnflow.observe.coordinates import Eigenbasis, dual_coordinates, eigenbasis
-from attnflow.observe.counts import cluster_count, pairs_clustered
 from attnflow.observe.designs import InnerProducts, design_strength, inner_products
 from attnflow.observe.energy import energy, energy_rate
 from attnflow.observe.hessian import gradient, hessian, saddle_index
 from attnflow.observe.history import ClusterHistory, Merge, cluster_history, staircase
 from attnflow.observe.hull import Hull, HullHistory, hull, hull_history
-from attnflow.observe.leaders import leaders
-from attnflow.observe.overlaps import overlap_histogram, overlaps
 from attnflow.observe.rates import Rate, doubly_exponential_rate, exponential_rate
-from attnflow.observe.shape import diameter, effective_rank, order_parameter, span_dimension
+from attnflow.observe.shape import (
+    diameter,
+    effective_rank,
+    order_parameter,
+    overlap_histogram,
+    overlaps,
+    span_dimension,
+)
 from attnflow.observe.stability import (
     Lyapunov,
     jacobian,

@@ -1,4 +1,4 @@
-"""The self-attention matrix of a system, its rank, and how close it is to zeros and ones."""
+"""Observables of attention: matrices, rank, entropy, leaders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Int, Real
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Real
 
 from attnflow.checks import as_floats, require_state
 from attnflow.errors import InputError
@@ -106,3 +106,20 @@ def entropy(P: Real[ArrayLike, "*batch n k"]) -> Float[Array, "*batch n"]:
     [0.6931 0.    ]
     """
     return jax.scipy.special.entr(as_floats(P)).sum(axis=-1)
+
+
+def leaders(
+    P: Real[ArrayLike, "*batch n n"], share: Float[ArrayLike, ""] | int = 0.5
+) -> Bool[Array, "*batch n"]:
+    """Which tokens receive at least `share` of some token's attention.
+
+    Rows of P are taken to sum to 1, as those of SA, PureAttention and RescaledAttention do. In
+    [E] the leaders are the tokens that columns of the limit of P point to, far fewer than n.
+    Leading axes such as heads are kept; works under jit and vmap.
+
+    >>> P = jnp.array([[0.1, 0.9, 0.0], [0.0, 1.0, 0.0], [0.4, 0.4, 0.2]])
+    >>> print(leaders(P))
+    [False  True False]
+    """
+    P = as_floats(P)
+    return jnp.any(jnp.asarray(share, P.dtype) <= P, axis=-2)

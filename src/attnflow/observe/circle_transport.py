@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-TURN = 2 * np.pi
+FULL_TURN = 2 * np.pi
 HALVINGS = 64
 """How often the bracket of the median is halved: a float has no more digits."""
 
-GOLDEN = (np.sqrt(5) - 1) / 2
-CLOSE = 1e-14
+GOLDEN_RATIO = (np.sqrt(5) - 1) / 2
+SHIFT_TOL = 1e-14
 """The accuracy of the best shift, as a part of a whole turn."""
 
 
@@ -37,7 +37,7 @@ def atoms(theta: Float[np.ndarray, " n"], masses: Float[np.ndarray, " n"]) -> Pi
     [0.75 0.25]
     """
     kept = masses > 0
-    theta, masses = np.mod(theta[kept], TURN), masses[kept]
+    theta, masses = np.mod(theta[kept], FULL_TURN), masses[kept]
     order = np.argsort(theta)
     return Pieces(theta[order], theta[order], masses[order] / masses.sum())
 
@@ -48,11 +48,11 @@ def cells(rho: Float[np.ndarray, " N"], start: float | int) -> Pieces:
     >>> cells(np.ones(4), 0.1).left.round(3).tolist()
     [0.0, 0.1, 1.671, 3.242, 4.812]
     """
-    width = TURN / len(rho)
-    left = np.mod(start + width * np.arange(len(rho)), TURN)
+    width = FULL_TURN / len(rho)
+    left = np.mod(start + width * np.arange(len(rho)), FULL_TURN)
     order = np.argsort(left)
     left, rho = left[order], rho[order]
-    edges = np.concatenate([left, [TURN]])
+    edges = np.concatenate([left, [FULL_TURN]])
     values = rho
     if left[0] > 0:  # The last cell goes on beyond a full turn.
         edges, values = np.concatenate([[0.0], edges]), np.concatenate([rho[-1:], rho])
@@ -70,7 +70,7 @@ def first(mu: Pieces, nu: Pieces) -> float:
     >>> round(first(atoms(np.array([0.1]), one), atoms(np.array([0.0, 6.0]), half)), 4)
     0.2416
     """
-    ends = np.unique(np.concatenate([[0.0, TURN], *mu[:2], *nu[:2]]))
+    ends = np.unique(np.concatenate([[0.0, FULL_TURN], *mu[:2], *nu[:2]]))
     at_left = _below(mu, ends[:-1], "right") - _below(nu, ends[:-1], "right")
     at_right = _below(mu, ends[1:], "left") - _below(nu, ends[1:], "left")
     width = np.diff(ends)
@@ -92,17 +92,17 @@ def second(mu: Pieces, nu: Pieces) -> float:
     0.28
     """
     a, b = -1.0, 1.0
-    c, d = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
+    c, d = b - GOLDEN_RATIO * (b - a), a + GOLDEN_RATIO * (b - a)
     at_c, at_d = _shifted(mu, nu, c), _shifted(mu, nu, d)
     # SciPy's bounded search stops at √ε, where a minimum in a corner, as atoms have, is not near.
-    while b - a > CLOSE:
+    while b - a > SHIFT_TOL:
         if at_c <= at_d:
             b, d, at_d = d, c, at_c
-            c = b - GOLDEN * (b - a)
+            c = b - GOLDEN_RATIO * (b - a)
             at_c = _shifted(mu, nu, c)
         else:
             a, c, at_c = c, d, at_d
-            d = a + GOLDEN * (b - a)
+            d = a + GOLDEN_RATIO * (b - a)
             at_d = _shifted(mu, nu, d)
     return float(np.sqrt(min(at_c, at_d, _shifted(mu, nu, 0.0))))
 
@@ -162,7 +162,7 @@ def _shifted(mu: Pieces, nu: Pieces, shift: float) -> float:
     a, b = (
         _quantile(mu, ends, middle)
         - _quantile(nu, ends + shift - turns, middle + shift - turns)
-        - TURN * turns
+        - FULL_TURN * turns
         for ends in (q[:-1], q[1:])
     )
     return float(np.sum(np.diff(q) * (a**2 + a * b + b**2) / 3))

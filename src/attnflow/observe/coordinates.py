@@ -13,11 +13,11 @@ from attnflow.checks import as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 from attnflow.simulation import Trajectory
 
-CONDITION = 1e7
+MAX_CONDITION = 1e7
 """Eigenvectors whose matrix is worse conditioned are no basis: rounding splits a Jordan block into
 eigenvalues √ε apart, whose eigenvectors have a condition of about 1/√ε."""
 
-TIE = 1e-10
+TIE_TOL = 1e-10
 """Eigenvalues that differ by less, in parts of the spectral radius, are equal up to rounding."""
 
 
@@ -63,10 +63,11 @@ def eigenbasis(V: Real[ArrayLike, "d d"]) -> Eigenbasis:
     order = _ordered(values)
     values, vectors = values[order], _signed(vectors[:, order])
     condition = np.linalg.cond(vectors)
-    if not condition <= CONDITION:
+    if not condition <= MAX_CONDITION:
         raise InputError(
             f"V must be diagonalisable, but its eigenvectors have condition {condition:.1g} "
-            f"(above {CONDITION:.0e}): it has a Jordan block, or is too close to a matrix that has."
+            f"(above {MAX_CONDITION:.0e}): it has a Jordan block, or is too close to a matrix that "
+            "has."
         )
     return Eigenbasis(values, vectors, np.linalg.inv(vectors))
 
@@ -126,11 +127,11 @@ def _as_real(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.nd
     if not np.iscomplexobj(values):
         return values, vectors
     values, vectors = values.copy(), vectors.copy()
-    for k in np.flatnonzero((values.imag > 0) & (values.imag <= TIE * np.abs(values).max())):
+    for k in np.flatnonzero((values.imag > 0) & (values.imag <= TIE_TOL * np.abs(values).max())):
         pair = [k, k + 1]
         v = vectors[:, k] * np.exp(-0.5j * np.angle(np.sum(vectors[:, k] ** 2)))
         parts = np.stack([v.real, v.imag], axis=1)
-        vectors[:, pair] = parts / np.maximum(np.linalg.norm(parts, axis=0), TIE)
+        vectors[:, pair] = parts / np.maximum(np.linalg.norm(parts, axis=0), TIE_TOL)
         values[pair] = values[k].real
     if np.all(values.imag == 0):
         return values.real, vectors.real
@@ -138,8 +139,8 @@ def _as_real(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _ordered(values: np.ndarray) -> np.ndarray:
-    """The order by modulus, real part, imaginary part, each decreasing and equal up to TIE."""
-    tie = TIE * np.abs(values).max()
+    """The order by modulus, real part, imaginary part, each decreasing and equal up to TIE_TOL."""
+    tie = TIE_TOL * np.abs(values).max()
     keys = (_levels(part, tie) for part in (values.imag, values.real, np.abs(values)))
     return np.lexsort(tuple(keys))
 

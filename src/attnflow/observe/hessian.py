@@ -11,7 +11,7 @@ from attnflow.checks import as_floats, require_state
 from attnflow.observe.tangent import require_unit, tangent_bases
 from attnflow.spaces import Sphere
 
-DENSE = 1024
+MAX_TOKENS_DENSE = 1024
 """Up to this many tokens all scores of a gradient are held at once."""
 
 
@@ -43,7 +43,7 @@ def gradient(
 def _gradient(
     x: Float[Array, "n d"], beta: Float[Array, ""], m: Float[Array, " n"]
 ) -> Float[Array, "n d"]:
-    backend = Dense() if len(x) <= DENSE else Blocked()
+    backend = Dense() if len(x) <= MAX_TOKENS_DENSE else Blocked()
     means = attend(
         x,
         x,

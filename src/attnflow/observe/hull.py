@@ -12,7 +12,7 @@ from jaxtyping import ArrayLike, Float, Int, Real
 from attnflow.checks import require_finite, require_positive, require_state
 from attnflow.errors import InputError, first_line
 
-LIMIT = 8
+MAX_HULL_DIM = 8
 """The number of facets explodes with the dimension: Qhull is for few."""
 
 ROUNDING = 100 * np.finfo(float).eps
@@ -117,10 +117,10 @@ def hull(x: Real[ArrayLike, "n d"], tol: float | int = 1e-9) -> Hull:
     require_positive(tol, "tol")
     x = np.asarray(x, dtype=float)
     span = _span(x, tol)
-    if len(span.axes) > LIMIT:
+    if len(span.axes) > MAX_HULL_DIM:
         raise InputError(
-            f"x spans {len(span.axes)} dimensions, but a hull has too many facets above {LIMIT}: "
-            "project the tokens first, for example to their first coordinates."
+            f"x spans {len(span.axes)} dimensions, but a hull has too many facets above "
+            f"{MAX_HULL_DIM}: project the tokens first, for example to their first coordinates."
         )
     first = _distinct(x, span.tol)
     c = span.coordinates(x[first]) / span.extents

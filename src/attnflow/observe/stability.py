@@ -22,10 +22,10 @@ from attnflow.spaces import Space
 from attnflow.systems import Diffusive, System
 from attnflow.weights import Breaks
 
-SAVES = 65
+GROWTH_SAVES = 65
 """The number of times over the horizon at which the growth is recorded."""
 
-APART = 0x1A90
+PERTURBATION_SALT = 0x1A90
 """Folded into the key of the perturbation. A start drawn with the same key would otherwise be the
 perturbation itself, which has no tangential part."""
 
@@ -163,10 +163,10 @@ def lyapunov_exponent(
             f"kind {system.dynamics!r}, which has no tangent flow."
         )
     x = system.space.admit(x)
-    direction = jax.random.fold_in(as_key(0 if key is None else key), APART)
+    direction = jax.random.fold_in(as_key(0 if key is None else key), PERTURBATION_SALT)
     u = system.space.project(x, jax.random.normal(direction, x.shape, x.dtype))
     start = Perturbed(x, u, jnp.zeros((), x.dtype))
-    ts = t0 + jnp.linspace(0, horizon, SAVES, dtype=x.dtype)
+    ts = t0 + jnp.linspace(0, horizon, GROWTH_SAVES, dtype=x.dtype)
     method = method or usual_method(system, x, ts[0], m, RESOLVED["euler"])
     inputs.check_method(method, system, x, ts, m)
     if not method.uses_encoding:
@@ -177,7 +177,7 @@ def lyapunov_exponent(
     limit = method.steps_limit(system, ts)
     growth, reached = _growth(tangent, start, m, ts, method, limit, inputs.check_key(system, key))
     growth = _complete(growth, reached, ts)
-    quarter = (SAVES - 1) // 4
+    quarter = (GROWTH_SAVES - 1) // 4
     estimates = (growth - growth[quarter])[quarter + 1 :] / (ts - ts[quarter])[quarter + 1 :]
     late = estimates[quarter - 1 :]
     error = jnp.max(jnp.abs(late - late[-1]))

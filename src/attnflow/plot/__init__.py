@@ -1,16 +1,15 @@
 """Pictures of runs in one style: tokens in their space, cluster counts and energies over time."""
 
-from attnflow.plot.animation import animate
-from attnflow.plot.emergence import emergence_diagram
-from attnflow.plot.many import closure_diagram, convergence_diagram
-from attnflow.plot.overview import overview
+from attnflow.plot.meanfield import closure_diagram, convergence_diagram, emergence_diagram
 from attnflow.plot.phase import Curve, phase_diagram, sweep_diagram
+from attnflow.plot.runs import animate, overview
 from attnflow.plot.style import style
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
+from attnflow.retired import renamed_names
 
 __all__ = [
     "Curve",
-    "Stage",
+    "TokenView",
     "animate",
     "closure_diagram",
     "convergence_diagram",
@@ -20,3 +19,5 @@ __all__ = [
     "style",
     "sweep_diagram",
 ]
+
+__getattr__ = renamed_names(__name__, {"Stage": "TokenView"})

@@ -13,14 +13,14 @@ from matplotlib.ticker import MaxNLocator
 
 from attnflow.models.flows import Flow
 from attnflow.models.survey_types import LEVELS, Survey
-from attnflow.plot.merging import merge_tree
 from attnflow.plot.style import FAINT, INK, PALETTE, style
-from attnflow.plot.tokens import Stage
+from attnflow.plot.times import merge_tree
+from attnflow.plot.tokens import TokenView
 
-PANELS = 8
+MAX_PANELS = 8
 """Largest number of layers shown in a row."""
 
-BRANCHES, OF_CLUSTER = 48, 8
+MAX_TREE_TOKENS, MAX_TREE_TOKENS_PER_CLUSTER = 48, 8
 """Largest number of tokens in a merge tree, and of tokens from each cluster."""
 
 
@@ -36,7 +36,7 @@ def evenly(count: int, most: int) -> list[int]:
 def overlap_panels(survey: Survey) -> Figure:
     """The histogram of overlaps at some layers, [P] Fig. 1; mean and band for several texts."""
     mean, spread = survey.across("histogram")
-    layers = evenly(len(mean), PANELS)
+    layers = evenly(len(mean), MAX_PANELS)
     edges = np.linspace(-1, 1, mean.shape[1] + 1)
     with style():
         columns = min(4, len(layers))
@@ -150,14 +150,14 @@ def flow_panels(flow: Flow) -> Figure:
     T = len(flow.ts)
     halved = int(np.argmax(flow.clusters <= (flow.clusters[0] + flow.clusters[-1]) / 2)) or T // 2
     moments = sorted({0, halved // 2, halved, T - 1})
-    stage = Stage(flow.xs, round_=flow.xs.shape[-1] <= 3)
+    view = TokenView(flow.xs, on_sphere=flow.xs.shape[-1] <= 3)
     labels = np.zeros(flow.xs.shape[1], int)
     with style():
         figure = Figure(figsize=(2.7 * len(moments), 3.0), layout="constrained")
         axes = figure.subplots(1, len(moments), squeeze=False).ravel()
         for ax, i in zip(axes, moments, strict=True):
-            stage.set(ax)
-            stage.draw(ax, i, labels, size=20.0)
+            view.prepare(ax)
+            view.draw(ax, i, labels, size=20.0)
             count = flow.clusters[i]
             noun = "cluster" if count == 1 else "clusters"
             ax.set_title(f"$t = {flow.ts[i]:.3g}$: {count} {noun}")
@@ -171,12 +171,12 @@ def states_panels(survey: Survey) -> Figure:
     layers = evenly(len(u), 4)
     with style():
         figure = Figure(figsize=(2.7 * len(layers), 3.0), layout="constrained")
-        stage = Stage(u, round_=u.shape[-1] <= 3)
+        view = TokenView(u, on_sphere=u.shape[-1] <= 3)
         axes = figure.subplots(1, len(layers), squeeze=False).ravel()
         for ax, k in zip(axes, layers, strict=True):
-            stage.set(ax)
+            view.prepare(ax)
             in_cluster = np.bincount(labels[k])[labels[k]] > 1
-            flat, _ = stage.view(u[k])
+            flat, _ = view.project(u[k])
             ax.scatter(*flat.T, 9, np.where(in_cluster, PALETTE[1], PALETTE[0]), alpha=0.7, lw=0)
             ax.set_title("start" if k == 0 else f"after layer {k}")
     return figure
@@ -201,8 +201,8 @@ def joining_tokens(last: Int[np.ndarray, " n"]) -> list[int]:
     """A few tokens of each of the largest clusters, in the order of the text."""
     groups = [np.flatnonzero(last == cluster) for cluster in np.unique(last)]
     groups = sorted((g for g in groups if len(g) > 1), key=len, reverse=True)
-    few = [g[evenly(len(g), OF_CLUSTER)] for g in groups]
-    whole = np.cumsum([len(g) for g in few]) <= BRANCHES
+    few = [g[evenly(len(g), MAX_TREE_TOKENS_PER_CLUSTER)] for g in groups]
+    whole = np.cumsum([len(g) for g in few]) <= MAX_TREE_TOKENS
     return sorted(int(i) for g, fits in zip(few, whole, strict=True) if fits for i in g)
 
 

@@ -20,8 +20,8 @@ from attnflow.theory import transition_time
 if TYPE_CHECKING:
     import xarray
 
-COLUMNS = 3
-MOST_PANELS = 24
+MAX_COLUMNS = 3
+MAX_PANELS = 24
 SYMBOLS = {"beta": r"$\beta$", "time": "time $t$", "n": "$n$", "d": "$d$"}
 
 
@@ -63,9 +63,9 @@ def phase_diagram(
     others = _others(data, variable, across)
     data = _read(data, [variable] if counts is None else [variable, counts])
     cells = list(itertools.product(*(range(data.sizes[d]) for d in others)))
-    if len(cells) > MOST_PANELS:
+    if len(cells) > MAX_PANELS:
         raise InputError(f"the picture would have {len(cells)} panels: select fewer values.")
-    columns = min(COLUMNS, len(cells)) if len(cells) != 4 else 2
+    columns = min(MAX_COLUMNS, len(cells)) if len(cells) != 4 else 2
     rows = math.ceil(len(cells) / columns)
     with style():
         figure = Figure(figsize=(3.1 * columns + 1.2, 2.6 * rows + 0.5), layout="constrained")

@@ -1,4 +1,4 @@
-"""Tokens in R³ on axes with three different scales, with planes, lines and prisms."""
+"""Tokens in R³ with planes, lines and prisms, and marks in the plane."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
+from matplotlib.axes import Axes
 from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
     Line3DCollection,
     Poly3DCollection,
@@ -190,3 +191,35 @@ def _facets(ax: Axes3D, polygons: list[Any], colour: str) -> None:
     ax.add_collection3d(facets)
     outlines = [np.vstack([polygon, polygon[:1]]) for polygon in polygons]
     ax.add_collection3d(Line3DCollection(outlines, colors=colour, linewidths=0.7, alpha=0.7))
+
+
+def draw_level(
+    ax: Axes, functional: Float[np.ndarray, " 2"], level: float, colour: str = FAINT
+) -> None:
+    """Draw the line `functional · x = level`.
+
+    Args:
+        ax: the axes.
+        functional: the functional, shape (2,).
+        level: its value on the line.
+        colour: colour of the line.
+    """
+    foot = functional * level / (functional @ functional)
+    along = np.array([-functional[1], functional[0]])
+    ax.axline(foot, foot + along, color=colour, lw=1.0, ls=(0, (5, 3)), zorder=0.5)
+
+
+def draw_direction(
+    ax: Axes, direction: Float[np.ndarray, " 2"], length: float, colour: str = PALETTE[4]
+) -> None:
+    """Draw an arrow from the origin.
+
+    Args:
+        ax: the axes.
+        direction: where it points, shape (2,), of any length.
+        length: length of the arrow.
+        colour: colour of the arrow.
+    """
+    across, up = length * direction / np.linalg.norm(direction)
+    style = {"arrowstyle": "-|>", "color": colour, "lw": 2.0, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", xy=(across, up), xytext=(0, 0), arrowprops=style, zorder=3)

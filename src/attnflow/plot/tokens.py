@@ -13,14 +13,14 @@ from matplotlib.patches import Circle
 
 from attnflow.plot.style import FAINT, colours
 
-TRAIL = 12
+TRAIL_SAVES = 12
 """Number of earlier saves in a trail."""
 
-LEAP = 0.5
+MAX_TRAIL_GAP = 0.5
 """If a token moves further between two saves, its trail has a gap: a chord is not its path."""
 
 
-class Stage:
+class TokenView:
     """A view of tokens that stays the same for a whole run.
 
     Up to d = 3 tokens are shown as they are; the sphere is turned so that most of the final tokens
@@ -28,22 +28,22 @@ class Stage:
 
     Args:
         xs: tokens, shape (T, n, d).
-        round_: whether tokens live on a unit sphere.
+        on_sphere: whether tokens live on a unit sphere.
         plane: an orthonormal basis of the plane to show instead, shape (2, d).
     """
 
     def __init__(
         self,
         xs: Float[np.ndarray, "T n d"],
-        round_: bool,
+        on_sphere: bool,
         plane: Float[np.ndarray, "2 d"] | None = None,
     ):
         self.xs = np.asarray(xs, dtype=float)
         self.d = self.xs.shape[-1]
-        self.globe = round_ and self.d == 3 and plane is None
-        self.ring = round_ and (self.d == 2 or plane is not None)
+        self.globe = on_sphere and self.d == 3 and plane is None
+        self.ring = on_sphere and (self.d == 2 or plane is not None)
         self.frame, self.centre = self._frame(plane)
-        flat = self.view(self.xs.reshape(-1, self.d))[0]
+        flat = self.project(self.xs.reshape(-1, self.d))[0]
         flat = flat[np.isfinite(flat).all(axis=1)]
         self.reach = 1.12 if self.globe or self.ring else 1.08 * float(np.abs(flat).max() or 1.0)
 
@@ -68,7 +68,7 @@ class Stage:
         last = self.xs[-1]
         return 0.5 * (last.min(axis=0) + last.max(axis=0))
 
-    def view(self, x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
+    def project(self, x: Float[np.ndarray, "n d"]) -> tuple[np.ndarray, np.ndarray]:
         """Plane coordinates, shape (n, 2), and how near each token is to the viewer, shape (n,)."""
         seen = (np.asarray(x, dtype=float) - self.centre) @ self.frame.T
         if self.d == 1:
@@ -76,7 +76,7 @@ class Stage:
         near = seen[:, 2] if seen.shape[1] == 3 else np.ones(len(seen))
         return seen[:, :2], near
 
-    def set(self, ax: Axes) -> None:
+    def prepare(self, ax: Axes) -> None:
         """Prepare the axes: the outline of the space, equal scales, no ticks."""
         ax.set(xlim=(-self.reach, self.reach), ylim=(-self.reach, self.reach))
         ax.set_aspect("equal")
@@ -85,7 +85,7 @@ class Stage:
         if self.globe:
             ax.add_patch(Circle((0, 0), 1, facecolor="#F4F6F8", edgecolor=FAINT, lw=0.8, zorder=0))
             for line in graticule():
-                flat, near = self.view(line)
+                flat, near = self.project(line)
                 flat[near < 0] = np.nan
                 ax.plot(*flat.T, color="#D5DAE0", lw=0.6, zorder=0)
         if self.ring:
@@ -106,11 +106,11 @@ class Stage:
             labels: the label of each token, which sets its colour, shape (n,).
             size: area of the dots. Tokens on the far side are paler.
         """
-        flat, near = self.view(self.xs[i])
+        flat, near = self.project(self.xs[i])
         shade = np.array(colours(labels))
-        past = np.array([self.view(x)[0] for x in self.xs[max(0, i - TRAIL) : i + 1]])
+        past = np.array([self.project(x)[0] for x in self.xs[max(0, i - TRAIL_SAVES) : i + 1]])
         if self.globe or self.ring:
-            leaps = np.linalg.norm(np.diff(past, axis=0), axis=-1) > LEAP
+            leaps = np.linalg.norm(np.diff(past, axis=0), axis=-1) > MAX_TRAIL_GAP
             past[:-1][leaps] = np.nan
         faint = np.where(near >= 0, 0.35, 0.12)
         trails = LineCollection(

@@ -92,6 +92,11 @@ class Method(eqx.Module):
         return system.cost(n).held
 
     scores_held = RenamedAttribute("memory")
+    pieces = RenamedAttribute("solver_parts")
+    entered = RenamedAttribute("initial_state")
+    watched = RenamedAttribute("at_rest")
+    encodes = RenamedAttribute("uses_encoding")
+    limited = RenamedAttribute("limits_steps")
     on_host: ClassVar[bool] = False
     """Whether its loop runs on the host and is not compiled."""
     exact_sums: ClassVar[bool] = False

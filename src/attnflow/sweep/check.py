@@ -18,7 +18,7 @@ from attnflow.sweep.tile import Computer
 from attnflow.verdicts import described
 
 Shapes = dict[str, tuple[int, ...]]
-MOST_KINDS = 10_000
+MAX_KINDS = 10_000
 """Each kind of cell takes about a second to compile."""
 
 
@@ -29,10 +29,10 @@ def check(spec: SweepSpec) -> Shapes:
     """
     computer = Computer(spec)
     kinds = math.prod(len(axis.values) for axis in computer.grid.axes if not axis.traced)
-    if kinds > MOST_KINDS:
+    if kinds > MAX_KINDS:
         raise InputError(
             f"axes: {kinds:,} combinations would each have to be compiled, more than the limit of "
-            f"{MOST_KINDS:,}. Only numbers of the system vary without a new compilation."
+            f"{MAX_KINDS:,}. Only numbers of the system vary without a new compilation."
         )
     found: Shapes = {}
     for cell in _samples(computer.grid):

@@ -25,12 +25,12 @@ RULE = (
 )
 """How keys are made, as every store records it."""
 
-Said = dict[str, str]
+FieldTexts = dict[str, str]
 """Fields of a run as text, by dotted name."""
 
 
-class Marks:
-    """The marks of cells: 64 bits that depend on the system and the start of a cell.
+class CellHashes:
+    """Hashes of cells: 64 bits that depend on the system and the start of a cell.
 
     Fields with their default value do not count. So cells keep their draws when an axis gets more
     values, or when a new axis has the default among its values. The method does not count either:
@@ -43,10 +43,10 @@ class Marks:
         self._traced = {f: k for f, k in fields.items() if f.split(".")[0] in TABLES}
 
     def of(self, cells: list[tuple[int, ...]]) -> UInt32[np.ndarray, "cells 2"]:
-        """The marks of cells of one kind: they differ only in numbers that need no compilation."""
+        """The hashes of cells of one kind: they differ only in numbers that need no compilation."""
         run = self.spec.cell(self.grid.values(cells[0]))
         usual = defaults(run)
-        common = said(run) | dict.fromkeys(self._traced, "")
+        common = nondefault_fields(run) | dict.fromkeys(self._traced, "")
         lines = {f: f"{f}={value}" for f, value in sorted(common.items())}
         digests = []
         for cell in cells:
@@ -61,10 +61,10 @@ TABLES: dict[str, Mapping[str, Callable[..., Any]]] = {"system": SYSTEMS, "start
 """The parts of a run that draw random numbers, and the tables of their names."""
 
 
-def said(run: RunSpec) -> Said:
+def nondefault_fields(run: RunSpec) -> FieldTexts:
     """The fields of the system and the start of a run that differ from their defaults."""
     usual = defaults(run)
-    fields: Said = {}
+    fields: FieldTexts = {}
     for place in TABLES:
         part: Named = getattr(run, place)
         given = {name: value for name, value in part.model_dump().items() if value is not None}
@@ -72,9 +72,9 @@ def said(run: RunSpec) -> Said:
     return {f: value for f, value in fields.items() if usual.get(f) != value}
 
 
-def defaults(run: RunSpec) -> Said:
+def defaults(run: RunSpec) -> FieldTexts:
     """The default parameters of the system and the start of a run."""
-    found: Said = {}
+    found: FieldTexts = {}
     for place, table in TABLES.items():
         make = table.get(getattr(run, place).name)
         for name, parameter in inspect.signature(make).parameters.items() if make else ():
@@ -98,9 +98,9 @@ def text(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def mark(run: RunSpec) -> UInt32[np.ndarray, " 2"]:
+def run_hash(run: RunSpec) -> UInt32[np.ndarray, " 2"]:
     """Two words of 32 bits that identify the system and the start of a run."""
-    lines = (f"{f}={value}" for f, value in sorted(said(run).items()))
+    lines = (f"{f}={value}" for f, value in sorted(nondefault_fields(run).items()))
     return np.frombuffer(_digest(lines), ">u4").astype(np.uint32)
 
 
@@ -118,7 +118,7 @@ def run_keys(
 
     Args:
         key: the spec's key, an integer.
-        words: the mark of the cell of each realisation, shape (runs, 2).
+        words: the hash of the cell of each realisation, shape (runs, 2).
         number: the number of each realisation within its cell, shape (runs,).
 
     >>> run_keys(0, np.array([[7, 1], [7, 1]], np.uint32), np.array([0, 1])).shape

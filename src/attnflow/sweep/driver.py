@@ -34,7 +34,7 @@ Place = str | os.PathLike[str]
 
 
 @dataclass
-class Tally:
+class SweepProgress:
     """How far a sweep has got.
 
     Attributes:
@@ -42,7 +42,7 @@ class Tally:
         before: cells that were done before this call.
         done: cells that this call has done.
         failures: the blocks that failed.
-        begun: when this call started, by `time.monotonic`.
+        started: when this call started, by `time.monotonic`.
         stopping: after Ctrl-C, the number of blocks in flight that it waits for.
     """
 
@@ -50,7 +50,7 @@ class Tally:
     before: int
     done: int = 0
     failures: list[Failure] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
     stopping: int = 0
 
     @property
@@ -67,12 +67,12 @@ def run(
     workers: int | None = None,
     scheduler: str | None = None,
     patience: float | None = None,
-    on_progress: Callable[[Tally], object] = lambda tally: None,
-) -> Tally:
+    on_progress: Callable[[SweepProgress], object] = lambda progress: None,
+) -> SweepProgress:
     """Compute the cells of a sweep into a Zarr store: all of them, or those still missing.
 
     The numbers do not depend on who computes them: this process, `workers` or a `scheduler`. A
-    block that fails does not stop the others; the tally lists it. Ctrl-C keeps what is done, and
+    block that fails does not stop the others; the result lists it. Ctrl-C keeps what is done, and
     the same call resumes from there.
 
     Args:
@@ -83,16 +83,16 @@ def run(
         scheduler: the address of a Dask cluster, instead of `workers`.
         patience: seconds to wait for the next block. After that, workers that hang are restarted
             and their blocks are computed again. By default it waits forever.
-        on_progress: called with the tally after every block.
+        on_progress: called with the progress after every block.
 
     >>> import tempfile
     >>> spec = {"system": {"name": "SA"}, "start": {"n": 4, "d": 2},
     ...         "times": {"stop": 1.0, "count": 2}, "axes": {"beta": [1.0, 4.0]},
     ...         "keep": {"E": {"observable": "energy"}}}
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tally = run(spec, f"{folder}/store.zarr")
+    ...     progress = run(spec, f"{folder}/store.zarr")
     ...     E = load(f"{folder}/store.zarr")["E"]
-    >>> tally.complete, dict(E.sizes)
+    >>> progress.complete, dict(E.sizes)
     (True, {'beta': 2, 'time': 2})
     """
     if workers is not None:
@@ -108,31 +108,31 @@ def run(
     place = prepare(as_spec(spec), Path(store))
     with place.writing():
         done = {block.number for block in place.done() if place.is_sound(block)}
-        tally = Tally(place.grid.cells, sum(place.grid[number].size for number in done))
-        on_progress(tally)
+        progress = SweepProgress(place.grid.cells, sum(place.grid[number].size for number in done))
+        on_progress(progress)
         missing = [number for number in range(len(place.grid)) if number not in done]
         if missing:
             with (
                 engine(workers, scheduler) as chosen,
-                closing(_results(chosen, place, missing, tally, patience, on_progress)) as found,
+                closing(_results(chosen, place, missing, progress, patience, on_progress)) as found,
             ):
                 for number, result in found:
-                    _keep(place, place.grid[number], result, tally)
-                    on_progress(tally)
-    return tally
+                    _keep(place, place.grid[number], result, progress)
+                    on_progress(progress)
+    return progress
 
 
 def _results(
     chosen: Engine,
     place: Store,
     missing: list[int],
-    tally: Tally,
+    progress: SweepProgress,
     patience: float | None,
-    on_progress: Callable[[Tally], object],
+    on_progress: Callable[[SweepProgress], object],
 ) -> Generator[tuple[int, Result], None, None]:
     def stopping(in_flight: int) -> None:
-        tally.stopping = in_flight
-        on_progress(tally)
+        progress.stopping = in_flight
+        on_progress(progress)
 
     inspection = Inspection(place.grid, *place.arrays())
     return results(
@@ -176,12 +176,12 @@ def provenance(spec: SweepSpec) -> dict[str, Any]:
     return {"title": spec.title or "", "key": spec.key, "versions": json.dumps(versions)}
 
 
-def _keep(store: Store, block: Block, result: Result, tally: Tally) -> None:
+def _keep(store: Store, block: Block, result: Result, progress: SweepProgress) -> None:
     if isinstance(result, BaseException):
         cell = store.grid.values(block.cells()[0])
         failure = Failure(block.number, cell, block.size, sentence(result))
-        tally.failures.append(failure)
+        progress.failures.append(failure)
         store.note_failure(block, failure)
         return
     store.write(block, result.values)
-    tally.done += block.size
+    progress.done += block.size

@@ -28,13 +28,13 @@ Result = Computed | BaseException
 RETRIES = 2
 """How often a task is retried if it raises an error or its result cannot be right."""
 
-GLANCE = 0.5
+INTERRUPT_POLL_SECONDS = 0.5
 """Seconds between checks for Ctrl-C."""
 
-FIRST = 10
+FIRST_BLOCK_FACTOR = 10
 """The first block may take this many times the patience: workers have to start and compile."""
 
-RESTART = 30.0
+RESTART_TIMEOUT = 30.0
 """Seconds that a worker has to stop before it is killed and restarted."""
 
 
@@ -84,23 +84,28 @@ def results(
         numbers: the numbers of the blocks.
         fault: tells what is wrong with a result, or None. A faulty block is computed again.
         patience: seconds to wait for the next block before the executor is restarted. The first
-            block may take `FIRST` times as long, and each restart doubles the patience.
+            block may take `FIRST_BLOCK_FACTOR` times as long, and each restart doubles the
+            patience.
         stopping: called after Ctrl-C with the number of blocks in flight.
     """
     waiting = iter(numbers)
     running: dict[Future, int] = {}
     tries: Counter[int] = Counter()
-    told, last, limit = False, time.monotonic(), None if patience is None else FIRST * patience
+    announced, last, limit = (
+        False,
+        time.monotonic(),
+        None if patience is None else FIRST_BLOCK_FACTOR * patience,
+    )
     with defer_interrupts() as stopped:
         while True:
             for number in _first(waiting, 0 if stopped() else engine.width - len(running)):
                 running[engine.executor.submit(compute, spec, number)] = number
-            if stopped() and not told:
-                told = True
+            if stopped() and not announced:
+                announced = True
                 stopping(len(running))
             if not running:
                 break
-            done, _ = wait(running, timeout=GLANCE, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, timeout=INTERRUPT_POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
                 number, last, limit = running.pop(future), time.monotonic(), patience
                 result = _outcome(future)
@@ -180,7 +185,7 @@ def _restart(client: Any) -> None:
     stuck = [worker for worker, keys in client.processing().items() if ours & set(keys)]
     if not stuck:
         raise RuntimeError("there are no workers")
-    client.restart_workers(stuck, timeout=RESTART)
+    client.restart_workers(stuck, timeout=RESTART_TIMEOUT)
 
 
 @contextlib.contextmanager

@@ -42,10 +42,10 @@ def hull_vertices(x: Float[Array, "n d"], tol: float | int = 1e-9) -> Float[Arra
     return jax.pure_callback(count, jax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential")
 
 
-OURS = {f.__name__: f for f in (overlap_density, mean_entropy, leader_count, hull_vertices)}
+DERIVED = {f.__name__: f for f in (overlap_density, mean_entropy, leader_count, hull_vertices)}
 """A number or an array from functions of `observe` that return something else."""
 
-INSTEAD = {
+REPLACEMENTS = {
     "overlap_histogram": "overlap_density",
     "entropy": "mean_entropy",
     "leaders": "leader_count",
@@ -60,12 +60,12 @@ SUPPLIED = ("x", "t", "system", "beta", "P", "V")
 
 def known() -> dict[str, Callable[..., Any]]:
     """The available observables by name."""
-    found = {name: getattr(observe, name) for name in observe.__all__ if name not in INSTEAD}
+    found = {name: getattr(observe, name) for name in observe.__all__ if name not in REPLACEMENTS}
     functions = {name: f for name, f in found.items() if inspect.isfunction(f)}
     wanted = {
         name: f for name, f in functions.items() if "ts" not in inspect.signature(f).parameters
     }
-    return wanted | OURS
+    return wanted | DERIVED
 
 
 def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observable:
@@ -82,10 +82,10 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
     0.25
     """
     functions = known()
-    if observable in INSTEAD:
+    if observable in REPLACEMENTS:
         raise InputError(
             f"keep.{name}.observable: {observable} does not return an array of fixed shape; use "
-            f"{INSTEAD[observable]}."
+            f"{REPLACEMENTS[observable]}."
         )
     if observable not in functions:
         raise unknown("observable", observable, functions).at(f"keep.{name}.observable")
@@ -108,7 +108,7 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
             "x": lambda: tokens,
             "t": lambda: t,
             "system": lambda: system,
-            "beta": lambda: system.beta.astype(tokens.dtype),
+            "beta": lambda: _beta(system).astype(tokens.dtype),
             "P": lambda: observe.attention(system, x, t),
             "V": lambda: system.heads.V,
         }
@@ -116,3 +116,10 @@ def bind(name: str, observable: str, parameters: Mapping[str, Any]) -> Observabl
         return jnp.asarray(value, tokens.dtype)
 
     return at
+
+
+def _beta(system: Any) -> Array:
+    beta = system.inverse_temperature
+    if beta is None:
+        raise AttributeError(f"{type(system).__name__} has no beta")
+    return beta

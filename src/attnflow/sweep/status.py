@@ -11,7 +11,7 @@ from typing import Any
 
 from attnflow.sweep.store import Store
 
-RECENT = 50
+RATE_BLOCKS = 50
 """The rate is measured over this many of the last blocks."""
 
 
@@ -57,7 +57,7 @@ def status(store: str | os.PathLike[str]) -> Status:
     place = Store.open(Path(store))
     done = sum(block.size for block in place.done())
     written = place.written()
-    rate = _rate(written[-RECENT:], place.grid.cells / len(place.grid))
+    rate = _rate(written[-RATE_BLOCKS:], place.grid.cells / len(place.grid))
     left = place.grid.cells - done
     return Status(
         store=str(store),

@@ -158,8 +158,8 @@ class Store:
             for name, value in values.items():
                 self._arrays[name][block.region] = value
             chunks = {name: self._chunk(name, block).read_bytes() for name in values}
-            marks = {name: (len(chunk), crc32(chunk)) for name, chunk in chunks.items()}
-            write_json(self._record(block), marks)
+            checksums = {name: (len(chunk), crc32(chunk)) for name, chunk in chunks.items()}
+            write_json(self._record(block), checksums)
             self._failure(block).unlink(missing_ok=True)
         except (OSError, InputError) as error:
             why = error.reason if isinstance(error, InputError) else f"{error.strerror}."
@@ -180,19 +180,19 @@ class Store:
 
     def is_done(self, block: Block) -> bool:
         """Whether a block has its record and all of its chunks."""
-        return self._agrees(block, lambda path, mark: path.stat().st_size == mark[0])
+        return self._agrees(block, lambda path, checksum: path.stat().st_size == checksum[0])
 
     def is_sound(self, block: Block) -> bool:
         """Whether the chunks of a block still hold the bytes written; reads all of them."""
-        return self._agrees(block, lambda path, mark: crc32(path.read_bytes()) == mark[1])
+        return self._agrees(block, lambda path, checksum: crc32(path.read_bytes()) == checksum[1])
 
     def _agrees(self, block: Block, agree: Callable[[Path, list[int]], bool]) -> bool:
         """Whether every chunk of a block agrees with its record."""
         kept = self._arrays.keys()
         try:
-            marks = read_json(self._record(block))
-            return marks.keys() == kept and all(
-                agree(self._chunk(name, block), mark) for name, mark in marks.items()
+            checksums = read_json(self._record(block))
+            return checksums.keys() == kept and all(
+                agree(self._chunk(name, block), checksum) for name, checksum in checksums.items()
             )
         except (OSError, ValueError, AttributeError, LookupError, TypeError):
             return False

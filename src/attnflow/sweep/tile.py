@@ -18,7 +18,7 @@ from attnflow.simulation.solve import Problem
 from attnflow.spec.model import RunSpec
 from attnflow.spec.sweep import SweepSpec
 from attnflow.spec.system import key_for
-from attnflow.sweep.draws import Marks, run_keys
+from attnflow.sweep.draws import CellHashes, run_keys
 from attnflow.sweep.grid import Block, Grid
 from attnflow.sweep.observables import bind
 from attnflow.systems import System
@@ -38,7 +38,7 @@ class Computer:
 
     def __init__(self, spec: SweepSpec):
         self.spec, self.grid = spec, Grid.of(spec)
-        self.marks = Marks(spec, self.grid)
+        self.hashes = CellHashes(spec, self.grid)
         self.keep = {
             name: bind(name, kept.observable, kept.parameters()) for name, kept in spec.keep.items()
         }
@@ -49,7 +49,7 @@ class Computer:
         """Each observable, shape (*block, realisations, T, …), and which runs ended."""
         cells = block.cells()
         count = self.spec.realisations
-        marks = self.marks.of(cells)
+        hashes = self.hashes.of(cells)
         traced = np.array([self._traced(cell) for cell in cells], dtype=float)
         rows = np.repeat(np.arange(len(cells)), count)
         each = np.tile(np.arange(count), len(cells))
@@ -57,7 +57,7 @@ class Computer:
         parts = []
         for first in range(0, len(rows), size):
             take = np.arange(first, first + size) % len(rows)
-            keys = run_keys(self.spec.key, marks[rows[take]], each[take])
+            keys = run_keys(self.spec.key, hashes[rows[take]], each[take])
             parts.append(jax.tree.map(np.asarray, run(traced[rows[take]], keys)))
         kept, ended = jax.tree.map(lambda *a: np.concatenate(a)[: len(rows)], *parts)
         shape = (*block.shape, count)

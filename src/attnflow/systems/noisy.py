@@ -10,6 +10,7 @@ from jaxtyping import Array, ArrayLike, Float, Key, Real
 
 from attnflow.checks import as_floats, as_number, require_nonnegative
 from attnflow.errors import InputError
+from attnflow.retired import RenamedAttribute
 from attnflow.spaces import Space
 from attnflow.systems.base import Cost, Diffusive, System
 from attnflow.systems.fields import AttentionField, Field
@@ -36,6 +37,8 @@ class Noisy(Diffusive):
 
     equation: ClassVar[str] = "dx_i = velocity_i dt + √(2σ) P⊥ dW_i"
     source: ClassVar[str] = "[P] §9.4"
+
+    beta = RenamedAttribute("inverse_temperature")
 
     system: System
     sigma: Float[Array, ""]

@@ -263,7 +263,6 @@ class RescaledAttention(AttentionSystem):
 
     @property
     def merging_obstacle(self) -> str:
-        """Scores sharpen in time."""
         return "its field changes in time, and tokens that have met may part again"
 
     def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:

@@ -23,16 +23,16 @@ from attnflow.spaces import Sphere, unit_rows
 from attnflow.systems import SA
 from attnflow.theory.sharp import recognised
 
-SAME = 1e-9
+SAME_ENERGY_TOL = 1e-9
 """Two starts reached the same configuration when their log sums differ by less."""
 
-RUNGS = (64.0, 4.0)
+BETA_LADDER = (64.0, 4.0)
 """The β from which larger ones are reached, and by which factors."""
 
-SETTLED = 1e-6
+GRADIENT_TOL = 1e-6
 """The gradient of a minimum is shorter than this times β."""
 
-NEWTON_STEPS = 8
+MAX_NEWTON_STEPS = 8
 """The most Newton steps; three are usual: each doubles the number of right digits."""
 
 
@@ -75,7 +75,7 @@ class Configuration:
             f"{n} points in R^{d}, β = {self.beta:g}: {self.name or 'no sharp configuration'}, "
             f"E_β = {self.energy:.12g}, {values} inner product{'s' if values > 1 else ''}, "
             f"strength {self.strength}, found from {self.hits} of {len(self.log_sums)} starts"
-            f"{'' if self.gradient_norm < SETTLED * self.beta else ', not settled'}"
+            f"{'' if self.gradient_norm < GRADIENT_TOL * self.beta else ', not settled'}"
         )
 
 
@@ -173,7 +173,7 @@ def _bend(y: Array, v: Array, beta: Array, shape: tuple[int, int]) -> Array:
 
 def _ladder(beta: float) -> list[float]:
     """From a β that all points feel up to the one that is wanted."""
-    first, factor = RUNGS
+    first, factor = BETA_LADDER
     rungs = [min(beta, first)]
     while rungs[-1] < beta:
         rungs.append(min(beta, factor * rungs[-1]))
@@ -215,7 +215,7 @@ def _sharpen(x: Float[np.ndarray, "n d"], beta: float) -> Float[np.ndarray, "n d
     all solutions, which leaves them alone.
     """
     slope = _slope(x, beta)
-    for _ in range(NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         bend = scipy.sparse.linalg.LinearOperator(
             (x.size, x.size),
             matvec=lambda v, x=x: np.asarray(_bend(x.ravel(), v.ravel(), beta, x.shape)),
@@ -254,5 +254,5 @@ def _described(
         name=recognised(best),
         energies=energies,
         log_sums=log_sums,
-        hits=int(np.sum(log_sums < log_sum + SAME)),
+        hits=int(np.sum(log_sums < log_sum + SAME_ENERGY_TOL)),
     )

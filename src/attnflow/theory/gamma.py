@@ -27,13 +27,13 @@ from attnflow.checks import as_floats, is_traced, require_count, require_nonnega
 from attnflow.errors import InputError
 from attnflow.theory.inputs import Numbers
 
-NEAR, FAR = 1.0, 50.0
-"""Exponential integrals: below NEAR the power series of E₁, above FAR the asymptotic one of Ei."""
+SERIES_UNTIL, ASYMPTOTIC_FROM = 1.0, 50.0
+"""Where the power series of E₁ ends, and where the asymptotic one of Ei begins."""
 
-LEVELS, TERMS = 100, 130
-"""Levels of E₁'s continued fraction that are enough from NEAR on, terms of Ei's series to FAR."""
+FRACTION_LEVELS, SERIES_TERMS = 100, 130
+"""Levels of E₁'s continued fraction, and terms of Ei's series, that are enough in between."""
 
-LATEST = 1e30
+MAX_LOG_GAP = 1e30
 """The largest −log(1 − γ): far beyond any 1 − γ that a float can hold."""
 
 
@@ -139,14 +139,14 @@ def _depth(ts: Array, beta: Array, n: Any, normalised: bool) -> Array:
         u, _ = carry
         slope = jnp.maximum(_slope(u, fixed, n, normalised), jnp.finfo(ts.dtype).tiny)
         step = (target - _time(u, fixed, n, normalised)) / slope
-        going = (step > precision * (1 + u + target / slope)) & (u < LATEST)
-        return jnp.minimum(u + jnp.where(going, step, 0), LATEST), going
+        going = (step > precision * (1 + u + target / slope)) & (u < MAX_LOG_GAP)
+        return jnp.minimum(u + jnp.where(going, step, 0), MAX_LOG_GAP), going
 
     start = jnp.zeros_like(ts), jnp.ones_like(ts, bool)
     u, _ = jax.lax.while_loop(lambda carry: carry[1].any(), newton, start)
     slope = jnp.maximum(_slope(u, fixed, n, normalised), jnp.finfo(ts.dtype).tiny)
     rest = ts * _pace(beta, normalised) - _time(u, beta, n, normalised)
-    return jnp.clip(u + rest / slope, 0, LATEST)
+    return jnp.clip(u + rest / slope, 0, MAX_LOG_GAP)
 
 
 def _slope(u: Array, beta: Array, n: Any, normalised: bool) -> Array:
@@ -165,50 +165,52 @@ def _time(u: Array, beta: Array, n: Any, normalised: bool) -> Array:
     grown = _growing(beta) - jnp.exp(-beta * cosine) * _growing(beta * small)
     decayed = _decaying(near) - jnp.exp(-beta * cosine) * _decaying(far)
     both_near = jnp.exp(near) * (logarithm - _series(-near) + _series(-far))
-    kernel = jnp.exp(-beta) * u + grown + jnp.where(far < NEAR, both_near, decayed)
+    kernel = jnp.exp(-beta) * u + grown + jnp.where(far < SERIES_UNTIL, both_near, decayed)
     if not normalised:
         return kernel / 2
     return (kernel + (n - 1) * jnp.exp(-beta) * (u + logarithm)) / (2 * n)
 
 
 def _series(z: Array) -> Array:
-    """`∫_0^z (e^s − 1)/s ds = Σ_{k≥1} z^k / (k k!)`, for |z| ≤ NEAR."""
-    z = jnp.clip(z, -NEAR, NEAR)
+    """`∫_0^z (e^s − 1)/s ds = Σ_{k≥1} z^k / (k k!)`, for |z| ≤ SERIES_UNTIL."""
+    z = jnp.clip(z, -SERIES_UNTIL, SERIES_UNTIL)
     return z * jnp.polyval(_floats([1 / (k * math.factorial(k)) for k in range(20, 0, -1)], z), z)
 
 
 def _growing(z: Array) -> Array:
     """`e^{−z} ∫_0^z (e^s − 1)/s ds` for z ≥ 0, a mean of 1/k: all terms are positive."""
-    near = jnp.minimum(z, FAR)
+    near = jnp.minimum(z, ASYMPTOTIC_FROM)
 
     def add(carry: tuple[Array, Array], k: Array) -> tuple[tuple[Array, Array], None]:
         total, weight = carry
         weight = weight * near / k
         return (total + weight / k, weight), None
 
-    terms = jnp.arange(1, TERMS + 1, dtype=z.dtype)
+    terms = jnp.arange(1, SERIES_TERMS + 1, dtype=z.dtype)
     (total, _), _ = jax.lax.scan(add, (jnp.zeros_like(z), jnp.exp(-near)), terms)
-    logarithm = jnp.log(jnp.maximum(z, FAR)) + np.euler_gamma
-    return jnp.where(z > FAR, _asymptotic(z) - jnp.exp(-z) * logarithm, total)
+    logarithm = jnp.log(jnp.maximum(z, ASYMPTOTIC_FROM)) + np.euler_gamma
+    return jnp.where(z > ASYMPTOTIC_FROM, _asymptotic(z) - jnp.exp(-z) * logarithm, total)
 
 
 def _decaying(z: Array) -> Array:
     """`e^z E₁(z)` for z > 0, from its continued fraction; at 0, where it is infinite, a number."""
-    far = jnp.maximum(z, NEAR)
+    far = jnp.maximum(z, SERIES_UNTIL)
 
     def level(tail: Array, k: Array) -> tuple[Array, None]:
         return k**2 / (far + 2 * k + 1 - tail), None
 
-    levels = jnp.arange(LEVELS, 0, -1, dtype=far.dtype)
+    levels = jnp.arange(FRACTION_LEVELS, 0, -1, dtype=far.dtype)
     tail, _ = jax.lax.scan(level, jnp.zeros_like(far), levels)
-    near = jnp.clip(z, jnp.finfo(z.dtype).tiny, NEAR)
+    near = jnp.clip(z, jnp.finfo(z.dtype).tiny, SERIES_UNTIL)
     logarithm = -np.euler_gamma - jnp.log(near)
-    return jnp.where(z < NEAR, jnp.exp(near) * (logarithm - _series(-near)), 1 / (far + 1 - tail))
+    return jnp.where(
+        z < SERIES_UNTIL, jnp.exp(near) * (logarithm - _series(-near)), 1 / (far + 1 - tail)
+    )
 
 
 def _asymptotic(z: Array) -> Array:
-    """`e^{−z} Ei(z) = Σ_k k! / z^{k+1}`, for z ≥ FAR."""
-    inverse = 1 / jnp.maximum(z, FAR)
+    """`e^{−z} Ei(z) = Σ_k k! / z^{k+1}`, for z ≥ ASYMPTOTIC_FROM."""
+    inverse = 1 / jnp.maximum(z, ASYMPTOTIC_FROM)
     terms = _floats([float(math.factorial(k)) for k in range(25, -1, -1)], z)
     return inverse * jnp.polyval(terms, inverse)
 

@@ -22,7 +22,7 @@ from attnflow.weights import invariant_subspace
 
 Kind = Literal["polytope", "hyperplanes", "polytope x subspace", "origin", "unsettled"]
 
-SAME_POINT = 1e-3
+SAME_POINT_TOL = 1e-3
 """Tokens closer than this part of the size of K are at the same point of it."""
 
 
@@ -65,7 +65,7 @@ def size(ys: Float[np.ndarray, "T n m"]) -> float:
     (1.0, 0.002)
     """
     first, last = (float(np.linalg.norm(y, axis=-1).max()) for y in (ys[0], ys[-1]))
-    return max(last, SAME_POINT * first)
+    return max(last, SAME_POINT_TOL * first)
 
 
 def boundary_distance(ys: Float[np.ndarray, "T n m"]) -> Float[np.ndarray, " n"]:
@@ -75,7 +75,7 @@ def boundary_distance(ys: Float[np.ndarray, "T n m"]) -> Float[np.ndarray, " n"]
     [0.   0.   0.25 0.  ]
     """
     y = np.asarray(ys[-1], dtype=float)
-    depth = np.abs(hull(y, tol=SAME_POINT).depth(y))
+    depth = np.abs(hull(y, tol=SAME_POINT_TOL).depth(y))
     return np.minimum(depth, np.linalg.norm(y, axis=-1)) / size(ys)
 
 
@@ -177,7 +177,7 @@ def measured_geometry(trajectory: Trajectory, tol: float | int = 1e-2) -> Measur
     ys = np.asarray(trajectory.along(leading_coordinates(V, d, 1 / (span * radius))))
     residual = float(boundary_distance(ys).max())
     m = ys.shape[-1]
-    points = clusters(ys[-1], SAME_POINT * size(ys)).count
+    points = clusters(ys[-1], SAME_POINT_TOL * size(ys)).count
     kind: Kind = "unsettled"
     if residual <= tol:
         kind = "hyperplanes" if m == 1 < d else "polytope" if m == d else "polytope x subspace"

@@ -15,11 +15,11 @@ from attnflow.simulation import Adaptive, Method, simulate
 from attnflow.simulation import inputs as simulate_inputs
 from attnflow.systems import PureAttention, System
 
-CONDITION = 1e3
+MAX_CONDITION = 1e3
 """Eigenvectors lose as many digits as their condition number has: above this one (three digits)
 matrix exponentials are used, which lose none."""
 
-GRID = 65
+GRID_TIMES = 65
 """Times at which the flow is compared with the closed form, before and after zooming in."""
 
 
@@ -83,7 +83,7 @@ class MasterEquation:
         order = np.argsort(-values.real)
         self.eigenvalues, right = values[order], right[:, order]
         self._mu, self._S = np.linalg.eig(self.V)
-        if np.linalg.cond(right) * np.linalg.cond(self._S) > CONDITION:
+        if np.linalg.cond(right) * np.linalg.cond(self._S) > MAX_CONDITION:
             return
         self.method = "eigenvectors"
         self._right = right
@@ -107,7 +107,7 @@ class MasterEquation:
     def _by_exponentials(self, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n d"]:
         """`e^{tμP}` for each eigenvalue μ of V, or `e^{tM}` with `M = Σ_h P_h ⊗ V_h`, (nd × nd)."""
         n, d = self.x0.shape
-        if self.P.ndim == 2 and np.linalg.cond(self._S) <= CONDITION:
+        if self.P.ndim == 2 and np.linalg.cond(self._S) <= MAX_CONDITION:
             along = self.x0 @ np.linalg.inv(self._S).T
             grown = np.zeros((len(times), n, d), np.result_type(self._mu, along))
             for mu in np.unique(self._mu):
@@ -150,7 +150,7 @@ class MasterEquation:
         method = Adaptive(rtol=1e-10, atol=1e-12) if method is None else method
         crossing, x, span = 0.0, self.x0, (0.0, float(horizon))
         for _ in range(4):
-            ts = np.linspace(*span, GRID)
+            ts = np.linspace(*span, GRID_TIMES)
             xs = np.asarray(
                 simulate(self.system, x, ts, method=method, masses=self.masses).xs, dtype=float
             )

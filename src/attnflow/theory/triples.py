@@ -17,7 +17,7 @@ from attnflow.randomness import RandomKey
 
 Matrix = Float[Array, "d d"] | float | None
 
-GAP = 0.6
+MAX_OTHER_MODULUS = 0.6
 """Eigenvalues other than the leading one have at most this part of its modulus."""
 
 
@@ -68,9 +68,9 @@ def hyperplanes(
     values, basis, queries, keys = jax.random.split(key, 4)
     u = np.asarray(jax.random.uniform(values, (d - 1,)))
     if growing is None:
-        others = GAP * (2 * u - 1) + 0j
+        others = MAX_OTHER_MODULUS * (2 * u - 1) + 0j
         if rotating:
-            pair = GAP * np.exp(1j * np.pi * (0.1 + 0.8 * u[0]))
+            pair = MAX_OTHER_MODULUS * np.exp(1j * np.pi * (0.1 + 0.8 * u[0]))
             others[:2] = pair, pair.conj()
     else:
         others = np.where(np.arange(d - 1) < growing - 1, 0.3 + 0.3 * u, -0.1 - 0.4 * u)

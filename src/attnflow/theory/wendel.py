@@ -11,7 +11,7 @@ from jaxtyping import ArrayLike, Bool, Float, Real
 from attnflow.checks import require_count, require_finite
 from attnflow.errors import InputError
 
-PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+SOLVER_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 def wendel(n: int, d: int) -> float:
@@ -82,7 +82,7 @@ def _best_direction(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " d"]:
     rows = np.column_stack([-x, np.ones(n)])
     bounds = [(-1, 1)] * d + [(None, 1)]
     found = scipy.optimize.linprog(
-        -np.eye(d + 1)[d], rows, np.zeros(n), bounds=bounds, options=PRECISE
+        -np.eye(d + 1)[d], rows, np.zeros(n), bounds=bounds, options=SOLVER_TOLERANCES
     )
     if found.x is None:
         raise RuntimeError(f"the linear program for a hemisphere was not solved: {found.message}")

@@ -4,7 +4,6 @@ For oscillators on the circle: `frequencies`, `graphs` and `couplings`.
 """
 
 from attnflow.weights import couplings, frequencies, graphs
-from attnflow.weights.activations import ACTIVATIONS
 from attnflow.weights.affine import AffineHeads
 from attnflow.weights.breaks import Breaks
 from attnflow.weights.families import (
@@ -19,7 +18,7 @@ from attnflow.weights.families import (
     wigner,
     wishart,
 )
-from attnflow.weights.feedforward import FeedForward
+from attnflow.weights.feedforward import ACTIVATIONS, FeedForward
 from attnflow.weights.heads import AbstractHeads, Heads, Weight, apply
 from attnflow.weights.norms import LayerNorm, RMSNorm
 from attnflow.weights.rotary import Rotary, rotary_frequencies

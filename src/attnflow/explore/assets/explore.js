@@ -3,14 +3,14 @@ window.dash_clientside = window.dash_clientside || {};
 
 (function () {
   "use strict";
-  const held = {}; // by part: the frames of its run, unpacked, and the timer that plays them
-  const pace = {}; // by part: milliseconds from one moment to the next
-  const left = {}; // by path: the query of the address when one was there last
-  const took = []; // milliseconds that the last moments took, for whoever wants to know
-  window.attnflowTook = took;
+  const runs = {}; // by part: the frames of its run, unpacked, and the timer that plays them
+  const delays = {}; // by part: milliseconds from one moment to the next
+  const lastQueries = {}; // by path: the query of the address when one was there last
+  const drawTimes = []; // milliseconds that it took to draw the last moments, for benchmarks
+  window.attnflowDrawTimes = drawTimes;
 
-  const PACE = { "½×": 160, "1×": 80, "2×": 40, "4×": 20 };
-  const still = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const DELAYS = { "½×": 160, "1×": 80, "2×": 40, "4×": 20 };
+  const reducedMotion = window.matchMedia("(prefers-reduced-motion: reduce)");
   const plot = (id) => {
     const found = document.querySelector(`#${id} .js-plotly-plot`);
     return found && found.data && found.data.length ? found : null;
@@ -25,14 +25,14 @@ window.dash_clientside = window.dash_clientside || {};
   }
 
   // The values of a matrix at a moment, from 0 to 255.
-  const square = (here) => here.frames.rows.length;
+  const rowCount = (here) => here.frames.rows.length;
   const bytesAt = (here, k) => {
-    const size = square(here) ** 2;
+    const size = rowCount(here) ** 2;
     return here.bytes.subarray(k * size, (k + 1) * size);
   };
 
   function matrixAt(here, k) {
-    const m = square(here);
+    const m = rowCount(here);
     const scale = here.frames.attention_top / 255;
     const flat = bytesAt(here, k);
     return Array.from({ length: m }, (_, i) =>
@@ -82,7 +82,7 @@ window.dash_clientside = window.dash_clientside || {};
   function pushAttention(at, here, k) {
     const image = at.querySelector(".heatmaplayer image");
     if (!image) return;
-    const m = square(here);
+    const m = rowCount(here);
     here.canvas = here.canvas || Object.assign(document.createElement("canvas"), { width: m, height: m });
     here.shades = here.shades || shades(at);
     const pen = here.canvas.getContext("2d", { willReadFrequently: true });
@@ -101,8 +101,8 @@ window.dash_clientside = window.dash_clientside || {};
     line.setAttribute("d", `M${x},${yaxis._offset}V${yaxis._offset + yaxis._length}`);
   }
 
-  function moving(part) {
-    const here = held[part];
+  function plotsOf(part) {
+    const here = runs[part];
     return {
       tokens: plot(`${part}-tokens`),
       attention: here.bytes && plot(`${part}-attention`),
@@ -112,26 +112,26 @@ window.dash_clientside = window.dash_clientside || {};
   }
 
   function show(part, k) {
-    const here = held[part];
-    const { tokens, attention, overlaps, curves } = moving(part);
+    const here = runs[part];
+    const { tokens, attention, overlaps, curves } = plotsOf(part);
     if (!tokens) return;
     const begun = performance.now();
-    pushTokens(tokens, here.frames.seen[k]);
+    pushTokens(tokens, here.frames.positions[k]);
     if (attention) pushAttention(attention, here, k);
     if (overlaps) pushOverlaps(overlaps, here.frames.overlaps[k]);
     curves.forEach((at) => pushCursor(at, here.frames.ts[k]));
-    took.push(performance.now() - begun);
-    if (took.length > 200) took.shift();
+    drawTimes.push(performance.now() - begun);
+    if (drawTimes.length > 200) drawTimes.shift();
     window.clearTimeout(here.rest);
-    here.rest = window.setTimeout(() => settle(part, k), 400);
+    here.rest = window.setTimeout(() => redraw(part, k), 400);
   }
 
   // Lets Plotly know of a moment; the promise is that its tokens are drawn.
-  function settle(part, k) {
-    const here = held[part];
-    const { tokens, attention, overlaps, curves } = moving(part);
+  function redraw(part, k) {
+    const here = runs[part];
+    const { tokens, attention, overlaps, curves } = plotsOf(part);
     if (!tokens || here.at !== k || here.timer) return null;
-    const place = here.frames.seen[k];
+    const place = here.frames.positions[k];
     const moved = { x: [place[0]], y: [place[1]] };
     if (place.length > 2) moved.z = [place[2]];
     const drawn = window.Plotly.restyle(tokens, moved, [tokens.data.length - 1]);
@@ -143,14 +143,14 @@ window.dash_clientside = window.dash_clientside || {};
   }
 
   function pause(part) {
-    window.clearTimeout(held[part].timer);
-    held[part].timer = null;
+    window.clearTimeout(runs[part].timer);
+    runs[part].timer = null;
     window.dash_clientside.set_props(`${part}-play`, { children: "Play" });
   }
 
   // A moment is asked for only when the one before is drawn, so a slow page does not fall behind.
   function playFrom(part, k) {
-    const here = held[part];
+    const here = runs[part];
     const last = here.frames.ts.length - 1;
     here.asked = k;
     window.dash_clientside.set_props(`${part}-moment`, { value: k });
@@ -162,16 +162,16 @@ window.dash_clientside = window.dash_clientside || {};
       window.requestAnimationFrame(() => {
         if (here.timer && document.getElementById(`${part}-moment`)) playFrom(part, here.at + 1);
       });
-    }, pace[part] || PACE["1×"]);
+    }, delays[part] || DELAYS["1×"]);
   }
 
-  function take(part, sent) {
-    const before = held[part];
+  function receive(part, sent) {
+    const before = runs[part];
     if (before) window.clearTimeout(before.timer);
     const bytes = sent.attention ? unpack(sent.attention) : null;
-    held[part] = { frames: sent, bytes: bytes, timer: null, at: 0 };
+    runs[part] = { frames: sent, bytes: bytes, timer: null, at: 0 };
     if (!before || before.frames.run !== sent.run) return true;
-    held[part].at = before.at;
+    runs[part].at = before.at;
     return false;
   }
 
@@ -179,30 +179,30 @@ window.dash_clientside = window.dash_clientside || {};
     move: function (k, sent) {
       if (!sent) return "";
       const part = partOf(window.dash_clientside.callback_context);
-      const known = held[part] && held[part].frames === sent;
-      const fresh = !known && take(part, sent);
-      const here = held[part];
+      const known = runs[part] && runs[part].frames === sent;
+      const fresh = !known && receive(part, sent);
+      const here = runs[part];
       const at = fresh ? 0 : Math.min(k || 0, here.frames.ts.length - 1);
       here.at = at;
       here.asked = null;
       window.requestAnimationFrame(() => show(part, at));
-      if (fresh && !still.matches) {
+      if (fresh && !reducedMotion.matches) {
         window.dash_clientside.set_props(`${part}-play`, { children: "Pause" });
         playFrom(part, 0);
       }
       const clusters = here.frames.clusters[at];
       const word = clusters === 1 ? "cluster" : "clusters";
-      return `${here.frames.across || "t ="} ${here.frames.ts[at]}, ${clusters} ${word}`;
+      return `${here.frames.label || "t ="} ${here.frames.ts[at]}, ${clusters} ${word}`;
     },
 
     speed: function (chosen) {
-      pace[partOf(window.dash_clientside.callback_context)] = PACE[chosen];
+      delays[partOf(window.dash_clientside.callback_context)] = DELAYS[chosen];
       return window.dash_clientside.no_update;
     },
 
     play: function (clicks) {
       const part = partOf(window.dash_clientside.callback_context);
-      const here = held[part];
+      const here = runs[part];
       if (!here || !clicks) return "Play";
       if (here.timer) {
         pause(part);
@@ -216,37 +216,38 @@ window.dash_clientside = window.dash_clientside || {};
       const at = plot(id);
       if (!clicks || !at) return window.dash_clientside.no_update;
       const part = partOf(window.dash_clientside.callback_context);
-      const here = held[part];
+      const here = runs[part];
       if (here) {
         pause(part);
         here.at = here.asked ?? here.at; // it may be on its way to the slider, and is shown next
       }
-      Promise.resolve(here && settle(part, here.at)).then(() =>
+      Promise.resolve(here && redraw(part, here.at)).then(() =>
         window.Plotly.downloadImage(at, { format: "png", scale: 2, filename: `attnflow-${id}` }),
       );
       return window.dash_clientside.no_update;
     },
 
-    // What is told of another run than the one that goes on changes nothing: answers may come late.
-    news: function (told, job) {
+    // The status of another job than the current one changes nothing: answers may come late.
+    jobStatus: function (status, job) {
       const kept = window.dash_clientside.no_update;
-      if (!job || !told || told.job !== job) return [kept, kept, kept, !job, kept];
-      return [told.said, told.part, told.over ? "hidden" : "", told.over, told.ready || kept];
+      if (!job || !status || status.job !== job) return [kept, kept, kept, !job, kept];
+      const { message, progress, over, finished } = status;
+      return [message, progress, over ? "hidden" : "", over, finished || kept];
     },
 
     // A link leads to its part as one left it, that of the part that is shown to its beginning.
     links: function (path, search) {
       const outputs = window.dash_clientside.callback_context.outputs_list;
-      left[path] = search || "";
+      lastQueries[path] = search || "";
       return outputs.map(({ id }) => {
         const to = id.replace("to-", "");
-        return to === path ? to : to + (left[to] || "");
+        return to === path ? to : to + (lastQueries[to] || "");
       });
     },
 
-    typed: (family) => (family === "typed" ? "field" : "field hidden"),
+    typedField: (family) => (family === "typed" ? "field" : "field hidden"),
 
-    made: function (store) {
+    sweepFields: function (store) {
       const outputs = window.dash_clientside.callback_context.outputs_list;
       return outputs.map(() => (store === "a new sweep" ? "field" : "field hidden"));
     },

@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.figures.emergence.rescaled import late
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.figures.second import Head, followed, rescaled
-from attnflow.plot.hulls import draw_hull
-from attnflow.plot.overview import stage_of
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
+from attnflow.plot.polytopes import draw_hull
+from attnflow.plot.runs import view_of
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.verdicts import Quantity
 
 TIMES = np.array([*np.linspace(0.0, 2.75, 12), 15.0])
 """Early ones are close enough together for trails to show the ways of tokens."""
-SHOWN = (0, 4, 8, 12)
+SAVES_SHOWN = (0, 4, 8, 12)
 
 
 def _run(V: float) -> Trajectory:
@@ -28,13 +28,13 @@ def _run(V: float) -> Trajectory:
 
 def _polytope(size: Size, V: float) -> Picture:
     run = _run(V)
-    stage = stage_of(run)
+    view = view_of(run)
     polytope = observe.hull(run.final, 1e-3)
     figure = Figure(figsize=(4.2, 4.2), layout="constrained")
     ax = figure.subplots()
-    stage.set(ax)
-    draw_hull(ax, stage, polytope)
-    stage.draw(ax, len(TIMES) - 1, np.zeros(40, int))
+    view.prepare(ax)
+    draw_hull(ax, view, polytope)
+    view.draw(ax, len(TIMES) - 1, np.zeros(40, int))
     away = float(polytope.distance(run.final).max())
     return Picture(
         figure, {"t": TIMES[-1], "vertices": polytope.points}, _seen(run, V, polytope, away)
@@ -43,13 +43,13 @@ def _polytope(size: Size, V: float) -> Picture:
 
 def _snapshots(size: Size, V: float) -> Picture:
     run = _run(V)
-    stage, polytope = stage_of(run), observe.hull(run.final, 1e-3)
+    view, polytope = view_of(run), observe.hull(run.final, 1e-3)
     away = [float(polytope.distance(x).max()) for x in run.xs]
-    figure = Figure(figsize=(3.0 * len(SHOWN), 3.3), layout="constrained")
-    for i, ax in zip(SHOWN, figure.subplots(1, len(SHOWN)), strict=True):
-        stage.set(ax)
-        draw_hull(ax, stage, polytope)
-        stage.draw(ax, i, np.zeros(40, int))
+    figure = Figure(figsize=(3.0 * len(SAVES_SHOWN), 3.3), layout="constrained")
+    for i, ax in zip(SAVES_SHOWN, figure.subplots(1, len(SAVES_SHOWN)), strict=True):
+        view.prepare(ax)
+        draw_hull(ax, view, polytope)
+        view.draw(ax, i, np.zeros(40, int))
         ax.set_title(f"$t = {TIMES[i]:g}$")
     numbers = {"t": TIMES, "distance to the nearest vertex, at most": away}
     return Picture(figure, numbers, _seen(run, V, polytope, away[-1]))
@@ -65,7 +65,7 @@ def _seen(run: Trajectory, V: float, polytope: observe.Hull, away: float) -> tup
         Quantity("vertices of the polytope", len(polytope.vertices), "≤", 20),
         Quantity("vertices of the polytope", len(polytope.vertices), "≥", 4),
         Quantity("distance of any token from its nearest vertex", away, "≤", 1e-2),
-        followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=TIMES[-2]),
+        compare_with_scipy("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=TIMES[-2]),
     )
 
 

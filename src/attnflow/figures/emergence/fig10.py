@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from attnflow.figures.recipe import Picture, Recipe, Size
 from attnflow.figures.trained import trained_model
 from attnflow.models import HeadSpectrum, Model, head_matrices, head_spectrum
-from attnflow.plot.spectra import draw_spectrum
+from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory.checks.probability import leads_positive
 from attnflow.verdicts import Quantity
 
 HUB = "albert-xlarge-v2"
-COLUMNS = 6
+MAX_COLUMNS = 6
 
 
 def heads_of(model: Model, layer: int, sign: float = 1.0) -> list[HeadSpectrum]:
@@ -56,11 +56,11 @@ def _make(size: Size, sign: float) -> Picture:
 
 
 def _drawn(heads: list[HeadSpectrum], good: np.ndarray, real: np.ndarray) -> Figure:
-    rows = -(-len(heads) // COLUMNS)
-    figure = Figure(figsize=(1.75 * COLUMNS + 2.6, 2.15 * rows + 0.5), layout="constrained")
-    grid = figure.add_gridspec(rows, COLUMNS + 1, width_ratios=[1.0] * COLUMNS + [1.4])
+    rows = -(-len(heads) // MAX_COLUMNS)
+    figure = Figure(figsize=(1.75 * MAX_COLUMNS + 2.6, 2.15 * rows + 0.5), layout="constrained")
+    grid = figure.add_gridspec(rows, MAX_COLUMNS + 1, width_ratios=[1.0] * MAX_COLUMNS + [1.4])
     for h, one in enumerate(heads):
-        ax = figure.add_subplot(grid[h // COLUMNS, h % COLUMNS])
+        ax = figure.add_subplot(grid[h // MAX_COLUMNS, h % MAX_COLUMNS])
         draw_spectrum(ax, one.eigenvalues, good=one.good, size=6)
         ax.set_title(f"head {h}", color=PALETTE[2] if one.good else PALETTE[1])
         ax.tick_params(labelsize=7)

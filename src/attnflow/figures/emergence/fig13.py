@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from attnflow.figures.emergence.rescaled import levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_plane, draw_space_tokens, eye_along, set_space
 from attnflow.plot.style import PALETTE
+from attnflow.plot.times import draw_coordinate
 
 NEGATIVE = np.array(
     [
@@ -30,7 +30,7 @@ POSITIVE = np.array(
 )
 """V of Fig. 13 and of Fig. 14; the signs are those of the real parts of the other eigenvalues."""
 
-END, SHOWN = 15.0, (0, 8, 20, 60)
+END, SAVES_SHOWN = 15.0, (0, 8, 20, 60)
 
 
 def _make(size: Size, V: Any) -> Picture:
@@ -38,8 +38,10 @@ def _make(size: Size, V: Any) -> Picture:
     ts, zs = np.asarray(run.ts), np.asarray(run.xs)
     found = levels(V, run)
     figure = Figure(figsize=(13.0, 2.9), layout="constrained")
-    grid = figure.add_gridspec(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [0.9])
-    for column, i in enumerate(SHOWN):
+    grid = figure.add_gridspec(
+        1, len(SAVES_SHOWN) + 1, width_ratios=[1.0] * len(SAVES_SHOWN) + [0.9]
+    )
+    for column, i in enumerate(SAVES_SHOWN):
         ax = figure.add_subplot(grid[column], projection="3d")
         box = box_of(zs[i])
         set_space(ax, box, eye_along(found.functional, box))

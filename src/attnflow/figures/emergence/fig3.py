@@ -9,33 +9,33 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.emergence.rescaled import late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.plot.matrices import draw_matrix, largest_in_blocks
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.limits import SAME_POINT, boundary_distance
+from attnflow.theory.limits import SAME_POINT_TOL, boundary_distance
 from attnflow.theory.limits import size as size_of
 from attnflow.verdicts import Quantity
 
 TIMES = np.array([0.0, 0.5, 1.0, 1.5, *np.arange(2.0, 12.25, 0.5), 15.0])
-SHOWN = tuple(int(np.flatnonzero(t == TIMES)[0]) for t in (0.0, 1.0, 2.0, 4.0, 8.0, 15.0))
+SAVES_SHOWN = tuple(int(np.flatnonzero(t == TIMES)[0]) for t in (0.0, 1.0, 2.0, 4.0, 8.0, 15.0))
 """Most times are for measuring; these are drawn."""
-CHOSEN = (1e-280, 1e-3)
+WEIGHT_RANGE = (1e-280, 1e-3)
 """Between these weights that vanish are small, and not yet lost to underflow."""
 
 
 def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
-    n = sized(size, n, paper_n)
+    n = by_size(size, n, paper_n)
     system = RescaledAttention(V=V)
     run = simulate(system, initial.cube(n, 1, side=2.0, key=0), TIMES, method=late())
     matrices = np.asarray(observe.attention_along(run))
     ranks = observe.rank(matrices).tolist()
-    figure = Figure(figsize=(2.0 * len(SHOWN) + 0.5, 2.55), layout="constrained")
+    figure = Figure(figsize=(2.0 * len(SAVES_SHOWN) + 0.5, 2.55), layout="constrained")
     # Tokens in their order on the line, so that who follows whom can be seen.
     order = np.argsort(np.asarray(run.xs[0])[:, 0])
-    axes = figure.subplots(1, len(SHOWN))
-    for ax, k in zip(axes, SHOWN, strict=True):
+    axes = figure.subplots(1, len(SAVES_SHOWN))
+    for ax, k in zip(axes, SAVES_SHOWN, strict=True):
         P = matrices[k][np.ix_(order, order)]
         image = draw_matrix(ax, largest_in_blocks(P), power=0.4)
         ax.set_title(f"$t = {TIMES[k]:g}$, rank {ranks[k]}")
@@ -50,7 +50,7 @@ def _make(size: Size, n: int, paper_n: int, V: float) -> Picture:
         Quantity("numerical rank of P at the start", ranks[0], "≥", 5),
         *_theorem(matrices, order, V),
         *_places(run),
-        followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=4.0),
+        compare_with_scipy("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=4.0),
     )
     numbers = {"t": TIMES, "numerical rank": ranks, "boolean_distance": away, "n": n}
     return Picture(figure, numbers, seen)
@@ -66,7 +66,7 @@ def _theorem(matrices: np.ndarray, order: np.ndarray, V: float) -> tuple[Quantit
     chosen = matrices[-1].argmax(axis=1)
     others = int((~np.isin(chosen, order[[0, -1]])).sum())
     rest = np.delete(matrices[:, order[-1]], order[-1], axis=1).sum(axis=1)
-    fitted = np.flatnonzero((rest > CHOSEN[0]) & (rest < CHOSEN[1]))[-3:]
+    fitted = np.flatnonzero((rest > WEIGHT_RANGE[0]) & (rest < WEIGHT_RANGE[1]))[-3:]
     growth = np.nan
     if len(fitted) == 3:
         growth = np.polyfit(TIMES[fitted], np.log(-np.log(rest[fitted])), 1)[0]
@@ -79,7 +79,7 @@ def _theorem(matrices: np.ndarray, order: np.ndarray, V: float) -> tuple[Quantit
 def _places(run: Trajectory) -> tuple[Quantity, ...]:
     """T3.1 on the line: tokens end at the ends of an interval, but for one that may be at 0."""
     zs = np.asarray(run.xs)
-    count = observe.clusters(zs[-1], SAME_POINT * size_of(zs)).count
+    count = observe.clusters(zs[-1], SAME_POINT_TOL * size_of(zs)).count
     away = boundary_distance(zs).max()
     return (
         Quantity("places where tokens z end", count, "≥", 2),

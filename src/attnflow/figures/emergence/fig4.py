@@ -11,19 +11,18 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, rescaled
-from attnflow.plot.leaders import draw_leaders
-from attnflow.plot.matrices import draw_matrix
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
+from attnflow.plot.matrices import draw_leaders, draw_matrix
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.limits import boundary_distance
 from attnflow.verdicts import Quantity
 
-TOKENS, SHOWN = 20, 2
+TOKENS, DRAW_SHOWN = 20, 2
 """The draw that the picture shows: the first that ends with two leaders, as most end with one."""
 TIMES = np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0])
-SAVED, SHARP = (0, 3, 4, 5, 6), 5
+SAVES_SHOWN, SHARP_SAVE = (0, 3, 4, 5, 6), 5
 """In units of 1/λ₁: V is random, and so is how fast it grows."""
 
 
@@ -40,7 +39,9 @@ class Drawn(NamedTuple):
         along = np.linalg.eigh(self.V)[1].T
         field = rescaled(Head(self.Q, None, self.V))
         ts = np.asarray(self.run.ts)
-        return followed("[E](4)", field, ts, self.run.xs, until=ts[SHARP], along=along)
+        return compare_with_scipy(
+            "[E](4)", field, ts, self.run.xs, until=ts[SHARP_SAVE], along=along
+        )
 
     @property
     def levels(self) -> float:
@@ -60,13 +61,13 @@ def _run(draw: int, sign: float) -> Drawn:
 
 
 def _make(size: Size, sign: float) -> Picture:
-    drawn = [_run(draw, sign) for draw in range(sized(size, 5, 64))]
+    drawn = [_run(draw, sign) for draw in range(by_size(size, 5, 64))]
     runs = [one.run for one in drawn]
     matrices = np.stack([observe.attention_along(run) for run in runs])
-    shown = matrices[SHOWN][list(SAVED)]
+    shown = matrices[DRAW_SHOWN][list(SAVES_SHOWN)]
     ranks, led = observe.rank(shown).tolist(), observe.leaders(shown).sum(axis=-1).tolist()
     others = np.asarray(observe.rank(matrices[:, -1]))
-    figure = _drawn(runs[SHOWN], shown, ranks)
+    figure = _drawn(runs[DRAW_SHOWN], shown, ranks)
     few = f"share of {len(runs)} draws with numerical rank of P ≤ 2 at the end"
     near = f"share of {len(runs)} draws with φ₁*(z) within 1e-2 of {{a, 0, b}} (T4.1)"
     seen = (
@@ -79,9 +80,9 @@ def _make(size: Size, sign: float) -> Picture:
         max((one.solves for one in drawn), key=lambda quantity: float(quantity.value)),
     )
     numbers = {
-        "λ₁ t": TIMES[list(SAVED)],
-        "Q": runs[SHOWN].system.heads.Q,
-        "V": runs[SHOWN].system.heads.V,
+        "λ₁ t": TIMES[list(SAVES_SHOWN)],
+        "Q": runs[DRAW_SHOWN].system.heads.Q,
+        "V": runs[DRAW_SHOWN].system.heads.V,
         "numerical rank of P": ranks,
         "leaders": led,
         "numerical rank of P at the end, draw by draw": others,
@@ -91,13 +92,13 @@ def _make(size: Size, sign: float) -> Picture:
 
 def _drawn(run: Any, matrices: np.ndarray, ranks: list[int]) -> Figure:
     figure = Figure(figsize=(12.0, 4.9), layout="constrained")
-    above, below = figure.subplots(2, len(SAVED), height_ratios=(1.35, 1.0))
-    shown = np.array(SAVED)
+    above, below = figure.subplots(2, len(SAVES_SHOWN), height_ratios=(1.35, 1.0))
+    shown = np.array(SAVES_SHOWN)
     xs = np.asarray(jax.vmap(run.system.to_x)(run.ts[shown], run.xs[shown]))
     order = np.argsort(xs[-1] @ np.linalg.eigh(np.asarray(run.system.heads.V))[1][:, -1])
     for k, (ax, P) in enumerate(zip(above, matrices, strict=True)):
         draw_leaders(ax, xs[k] @ np.asarray(run.system.heads.Q).T, xs[k], P)
-        ax.set_title(rf"$\lambda_1 t = {TIMES[SAVED[k]]:g}$")
+        ax.set_title(rf"$\lambda_1 t = {TIMES[SAVES_SHOWN[k]]:g}$")
         ax.locator_params(nbins=4)
         draw_matrix(below[k], P[np.ix_(order, order)], power=0.4)
         below[k].set_title(f"$P(t)$, num. rank {ranks[k]}")

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from attnflow import observe
 from attnflow.figures.emergence.rescaled import Levels, levels, rescaled_run, solves
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.plot.coordinates import draw_coordinate
 from attnflow.plot.space import box_of, draw_line, draw_space_tokens, eye_before, set_space
 from attnflow.plot.style import PALETTE
+from attnflow.plot.times import draw_coordinate
 from attnflow.verdicts import Quantity
 
 V = np.array(
@@ -24,7 +24,7 @@ V = np.array(
         [0.3827744, 0.47825472, 0.46668605],
     ]
 )
-END, SHOWN = 15.0, (0, 4, 16, 60)
+END, SAVES_SHOWN = 15.0, (0, 4, 16, 60)
 """Later φ₁* differs by rounding alone within a cluster (λ₁t > 36), and the leader is lost."""
 
 
@@ -39,8 +39,8 @@ def _make(size: Size, V: Any) -> Picture:
     figure = Figure(figsize=(11.0, 4.9), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.25, 1.0))
     above, below = parts
-    for column, i in enumerate(SHOWN):
-        ax = above.add_subplot(1, len(SHOWN), column + 1, projection="3d")
+    for column, i in enumerate(SAVES_SHOWN):
+        ax = above.add_subplot(1, len(SAVES_SHOWN), column + 1, projection="3d")
         box = box_of(zs[i])
         set_space(ax, box, eye_before(basis.vectors[:, 0], basis.vectors[:, -1], box))
         for number, point in enumerate(lines):

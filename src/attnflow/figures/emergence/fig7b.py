@@ -12,16 +12,16 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
 from attnflow.figures.emergence.rescaled import SAVES, late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Head, followed, rescaled
-from attnflow.plot.coordinates import draw_band
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.plot.style import FAINT, PALETTE
+from attnflow.plot.times import draw_band
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.verdicts import Quantity
 
-END, CURVES = 10.0, 5
-CLEAR = 0.3
+END, CURVES_SHOWN = 10.0, 5
+MIN_EIGENVALUE = 0.3
 """Coordinates whose eigenvalue is smaller in size have hardly moved at the end."""
 
 
@@ -37,7 +37,7 @@ def _run(n: int, d: int, end: float) -> tuple[Head, Trajectory]:
 
 
 def _make(size: Size, end: float) -> Picture:
-    n, d = sized(size, (48, 24), (256, 128))
+    n, d = by_size(size, (48, 24), (256, 128))
     head, run = _run(n, d, end)
     basis = observe.eigenbasis(head.V)
     ts, along = np.asarray(run.ts), np.asarray(run.along(basis.dual))
@@ -57,14 +57,14 @@ def _make(size: Size, end: float) -> Picture:
         "spread of φ_j*(z), at the end": spread[-1],
         "rate at which the spread falls": rates,
     }
-    grows, decays = shares[values >= CLEAR].max(), shares[values <= -CLEAR].min()
+    grows, decays = shares[values >= MIN_EIGENVALUE].max(), shares[values <= -MIN_EIGENVALUE].min()
     seen = (
         Quantity("spread at the end / at the start, for λ ≥ 0.3, at most", grows, "≤", 0.1),
         Quantity(
             "spread at the end / at the start, for any λ > 0", shares[values > 0].max(), "≤", 1
         ),
         Quantity("spread at the end / at the start, for λ ≤ −0.3, at least", decays, "≥", 10.0),
-        followed("[E](4)", rescaled(head), ts, run.xs, until=end / 3, along=basis.dual),
+        compare_with_scipy("[E](4)", rescaled(head), ts, run.xs, until=end / 3, along=basis.dual),
     )
     return Picture(figure, numbers, seen)
 
@@ -103,12 +103,14 @@ def _chosen(
 ) -> tuple[Int[np.ndarray, " k"], ...]:
     """Growing coordinates with the largest and the smallest limits, and some decaying ones."""
     order = np.argsort(means)
-    clear = order[values[order] >= CLEAR]
+    clear = order[values[order] >= MIN_EIGENVALUE]
     above, below = clear[means[clear] > 0][::-1], clear[means[clear] < 0]
     fading = np.argsort(values)
     fading = fading[values[fading] < 0]
-    some = fading[np.linspace(0, len(fading) - 1, min(CURVES, len(fading))).round().astype(int)]
-    return above[:CURVES], below[:CURVES], some
+    some = fading[
+        np.linspace(0, len(fading) - 1, min(CURVES_SHOWN, len(fading))).round().astype(int)
+    ]
+    return above[:CURVES_SHOWN], below[:CURVES_SHOWN], some
 
 
 RECIPE = Recipe(

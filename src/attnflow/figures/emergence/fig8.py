@@ -17,7 +17,7 @@ from attnflow.theory import measured_geometry
 from attnflow.verdicts import Quantity
 
 V = np.diag([1.0, 1.0, -0.5])
-END, SHOWN = 12.0, (0, 10, 25, 60)
+END, SAVES_SHOWN = 12.0, (0, 10, 25, 60)
 
 
 def _make(size: Size, V: Any) -> Picture:
@@ -27,8 +27,10 @@ def _make(size: Size, V: Any) -> Picture:
     corners = zs[:, polygon.vertices, :2]
     vertex = np.linalg.norm(zs[-1, :, None, :2] - polygon.points, axis=-1).argmin(axis=1)
     figure = Figure(figsize=(13.0, 2.9), layout="constrained")
-    grid = figure.add_gridspec(1, len(SHOWN) + 1, width_ratios=[1.0] * len(SHOWN) + [0.9])
-    for column, i in enumerate(SHOWN):
+    grid = figure.add_gridspec(
+        1, len(SAVES_SHOWN) + 1, width_ratios=[1.0] * len(SAVES_SHOWN) + [0.9]
+    )
+    for column, i in enumerate(SAVES_SHOWN):
         ax = figure.add_subplot(grid[column], projection="3d")
         box = box_of(zs[i])
         set_space(ax, box, (18.0, -50.0))
@@ -46,7 +48,7 @@ def _make(size: Size, V: Any) -> Picture:
         "tokens at each": np.bincount(vertex),
         "limit": formed.kind,
         "way of a vertex since t = 5": np.linalg.norm(corners[-1] - corners[25], axis=-1).max(),
-        "range of the third coordinate": height[list(SHOWN)],
+        "range of the third coordinate": height[list(SAVES_SHOWN)],
     }
     seen = (
         Quantity("dimension of the polytope", formed.dimension, "≤", 2),

@@ -8,19 +8,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.plot.spectra import draw_spectrum
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.theory.checks.probability import GINIBRE_SHARE, deviation, leads_positive
 from attnflow.verdicts import Quantity
 
 DIMENSIONS = (2, 4, 8, 16, 32, 64, 128)
-PLANE = 2**-1.5
+SHARE_IN_PLANE = 2**-1.5
 """In the plane both eigenvalues are real with probability 1/√2, and half of these lead above 0."""
 
 
 def _make(size: Size, tilt: float) -> Picture:
-    draws = np.array(sized(size, (4000, 2000, 1000, 500, 400, 300, 300), (10_000,) * 7))
+    draws = np.array(by_size(size, (4000, 2000, 1000, 500, 400, 300, 300), (10_000,) * 7))
     spectra = [_spectra(d, int(count), tilt) for d, count in zip(DIMENSIONS, draws, strict=True)]
     good = [leads_positive(values) for values in spectra]
     share = np.array([found.mean() for found in good])
@@ -37,7 +37,7 @@ def _make(size: Size, tilt: float) -> Picture:
     numbers = {"d": DIMENSIONS, "draws": draws, "share": share, "standard error": error}
     seen = (
         deviation(share[-1], GINIBRE_SHARE, int(draws[-1])),
-        deviation(share[0], PLANE, int(draws[0])),
+        deviation(share[0], SHARE_IN_PLANE, int(draws[0])),
         Quantity("standard error for d = 128", error[-1], "≤", 0.03),
     )
     return Picture(figure, numbers, seen)
@@ -55,7 +55,7 @@ def _spectra(d: int, count: int, tilt: float) -> np.ndarray:
 
 def _shares(ax: Axes, share: np.ndarray, error: np.ndarray) -> None:
     ax.axhline(GINIBRE_SHARE, color=FAINT, lw=1.0, ls="--", label="[E]: 14% for $d = 128$")
-    ax.plot([2], [PLANE], "x", ms=9, color=INK, label=r"$1/(2\sqrt{2})$ for $d = 2$")
+    ax.plot([2], [SHARE_IN_PLANE], "x", ms=9, color=INK, label=r"$1/(2\sqrt{2})$ for $d = 2$")
     ax.errorbar(
         DIMENSIONS,
         share,

@@ -13,20 +13,20 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe, weights
 from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, Head, followed, rescaled
-from attnflow.plot.hulls import draw_hull
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, Head, compare_with_scipy, rescaled
+from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.style import PALETTE
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import simulate
 from attnflow.systems import RescaledAttention
-from attnflow.theory.limits import SAME_POINT, boundary_distance, moved
+from attnflow.theory.limits import SAME_POINT_TOL, boundary_distance, moved
 from attnflow.theory.limits import size as size_of
 from attnflow.verdicts import Quantity
 
-TOKENS, END, PATIENCE = 24, 15.0, 5_000
+TOKENS, END, MAX_STEPS = 24, 15.0, 5_000
 """A run that needs more steps has met a tie."""
-EARLY = (0.02, 0.05, 0.1)
+SCIPY_UNTIL = (0.02, 0.05, 0.1)
 """Parts of the run at whose ends tokens are compared with SciPy's."""
 TURN = np.array([[0.0, 1.0], [-1.0, 0.0]])
 
@@ -67,25 +67,27 @@ class Ending(NamedTuple):
 def _ending(B: np.ndarray, key: Any) -> Ending | None:
     """Where tokens from [−2, 2]² go with V = I and QᵀK = B, or None if the run had to stop."""
     x0 = initial.cube(TOKENS, 2, side=4.0, key=key)
-    ts = END * np.array([0.0, *EARLY, 0.5, 0.8, 1.0])
+    ts = END * np.array([0.0, *SCIPY_UNTIL, 0.5, 0.8, 1.0])
     try:
-        run = simulate(RescaledAttention(Q=B.T), x0, ts, method=late(PATIENCE))
+        run = simulate(RescaledAttention(Q=B.T), x0, ts, method=late(MAX_STEPS))
     except IncompleteRun:
         return None
     zs = np.asarray(run.xs)
-    same = SAME_POINT * size_of(zs)
+    same = SAME_POINT_TOL * size_of(zs)
     return Ending(
         zs,
         float(boundary_distance(zs).max()),
         moved(zs),
         observe.clusters(zs[-1], same).count,
-        float((observe.hull(zs[-1], SAME_POINT).distance(zs[-1]) <= same).mean()),
-        float(followed("", rescaled(Head(B.T)), ts, zs, until=END * EARLY[-1]).value),
+        float((observe.hull(zs[-1], SAME_POINT_TOL).distance(zs[-1]) <= same).mean()),
+        float(
+            compare_with_scipy("", rescaled(Head(B.T)), ts, zs, until=END * SCIPY_UNTIL[-1]).value
+        ),
     )
 
 
 def _make(size: Size) -> Picture:
-    draws = sized(size, 6, 100)
+    draws = by_size(size, 6, 100)
     endings = {name: [_drawn(name, k) for k in range(draws)] for name in FAMILIES}
     shares = {
         name: float(np.mean([e is not None and e.polytope for e in found]))
@@ -114,7 +116,7 @@ def _make(size: Size) -> Picture:
             "off SciPy's solution of [E](4), over the way, in any run",
             max((e.off for found in endings.values() for e in found if e), default=0.0),
             "≤",
-            CLOSE,
+            DEFAULT_TOL,
         ),
     )
     return Picture(figure, numbers, seen)
@@ -126,12 +128,12 @@ def _drawn(name: str, k: int) -> Ending | None:
 
 
 def _panel(ax: Axes, ending: Ending) -> None:
-    stage = Stage(ending.zs, False)
-    stage.set(ax)
+    view = TokenView(ending.zs, False)
+    view.prepare(ax)
     for before, after in zip(ending.zs[0], ending.zs[-1], strict=True):
         ax.plot(*np.stack([before, after]).T, color=PALETTE[0], lw=0.5, alpha=0.35, zorder=0.4)
-    corners = observe.hull(ending.zs[-1], SAME_POINT)
-    draw_hull(ax, stage, corners)
+    corners = observe.hull(ending.zs[-1], SAME_POINT_TOL)
+    draw_hull(ax, view, corners)
     across, up = ending.zs[-1].T
     ax.scatter(across, up, 22, PALETTE[0], edgecolors="white", linewidths=0.5, zorder=2)
     ax.plot(0, 0, "+", color=PALETTE[1], ms=7)

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnflow import initial, observe
-from attnflow.figures.second import Head, followed, rescaled
+from attnflow.figures.scipy_solution import Head, compare_with_scipy, rescaled
 from attnflow.simulation import Adaptive, Trajectory, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.limits import boundary_distance, moved, size
@@ -33,7 +33,9 @@ def rescaled_run(V: Any, d: int, end: float) -> Trajectory:
 def solves(V: Any, run: Trajectory, until: float) -> Quantity:
     """Whether tokens with Q = K = I go as [E](4) says, coordinate by coordinate, up to a time."""
     basis = observe.eigenbasis(V)
-    return followed("[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=until, along=basis.dual)
+    return compare_with_scipy(
+        "[E](4)", rescaled(Head(V=V)), run.ts, run.xs, until=until, along=basis.dual
+    )
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from attnflow import initial, observe
 from attnflow.errors import IncompleteRun
 from attnflow.figures.emergence.rescaled import late, levels
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, Head, followed, pure, rescaled
-from attnflow.plot.hulls import draw_hull
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, Head, compare_with_scipy, pure, rescaled
 from attnflow.plot.matrices import draw_matrix
-from attnflow.plot.overview import stage_of
+from attnflow.plot.polytopes import draw_hull
+from attnflow.plot.runs import view_of
 from attnflow.plot.style import FAINT, PALETTE, colours
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import Trajectory, simulate
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import limit_geometry, measured_geometry, triples
@@ -45,7 +45,7 @@ def _polytopes(key: Any) -> triples.Triple:
     return triples.polytope(D, key)._replace(V=jnp.eye(D))
 
 
-ROWS = {
+TABLE_ROWS = {
     "polytope": Row(_polytopes, RescaledAttention, 4.0, 20.0, 1e-2),
     "hyperplanes": Row(lambda key: triples.hyperplanes(D, key), RescaledAttention, 2.0, 15.0, 1e-2),
     "polytope x subspace": Row(
@@ -54,7 +54,7 @@ ROWS = {
     "origin": Row(lambda key: triples.origin(), PureAttention, 4.0, 1000.0, 0.1),
 }
 """Tokens go to the origin like t^{−1/2}, so that what counts as there is wider."""
-FORMED = (*ROWS, "unsettled")
+FORMED = (*TABLE_ROWS, "unsettled")
 
 
 class Outcome(NamedTuple):
@@ -88,12 +88,14 @@ def _off(triple: triples.Triple, row: Row, run: Trajectory) -> float:
     field = pure(head) if row.system is PureAttention else rescaled(head)
     along = None if np.ndim(head.V) == 0 else observe.eigenbasis(head.V).dual
     until = row.end / 4
-    return float(followed("", field, run.ts, run.xs, until=until, most=6, along=along).value)
+    return float(
+        compare_with_scipy("", field, run.ts, run.xs, until=until, most=6, along=along).value
+    )
 
 
 def _make(size: Size) -> Picture:
-    draws = sized(size, 3, 50)
-    found = {name: [outcome(row, k) for k in range(draws)] for name, row in ROWS.items()}
+    draws = by_size(size, 3, 50)
+    found = {name: [outcome(row, k) for k in range(draws)] for name, row in TABLE_ROWS.items()}
     every = [one for ones in found.values() for one in ones]
     counts = np.array(
         [[sum(o.formed == kind for o in ones) for kind in FORMED] for ones in found.values()]
@@ -109,7 +111,7 @@ def _make(size: Size) -> Picture:
     _confusion(figure.add_subplot(grid[-1]), counts)
     numbers = {
         "draws of each row": draws,
-        "rows": list(ROWS),
+        "rows": list(TABLE_ROWS),
         "formed": FORMED,
         "counts": counts,
         "residuals": {name: [one.residual for one in ones] for name, ones in found.items()},
@@ -133,7 +135,7 @@ def _make(size: Size) -> Picture:
             "off SciPy's solution of [E](1), (4), over the way, in any draw",
             max(one.off for one in every),
             "≤",
-            CLOSE,
+            DEFAULT_TOL,
         ),
     )
     return Picture(figure, numbers, seen)
@@ -146,10 +148,10 @@ def _places(run: Any) -> int:
 
 
 def _polytope(ax: Axes, run: Trajectory) -> None:
-    stage = stage_of(run)
-    stage.set(ax)
-    draw_hull(ax, stage, observe.hull(run.final, 1e-3))
-    stage.draw(ax, len(run.ts) - 1, np.zeros(TOKENS, int))
+    view = view_of(run)
+    view.prepare(ax)
+    draw_hull(ax, view, observe.hull(run.final, 1e-3))
+    view.draw(ax, len(run.ts) - 1, np.zeros(TOKENS, int))
 
 
 def _hyperplanes(ax: Axes, run: Any) -> None:
@@ -171,9 +173,9 @@ def _hyperplanes(ax: Axes, run: Any) -> None:
 def _subspace(ax: Axes, run: Any) -> None:
     """The part of the tokens in the leading eigenspace F, where the polygon is."""
     ys = np.asarray(run.along(leading_coordinates(run.system.heads.V, D)))
-    stage = Stage(ys, False)
-    stage.set(ax)
-    draw_hull(ax, stage, observe.hull(ys[-1], 1e-3))
+    view = TokenView(ys, False)
+    view.prepare(ax)
+    draw_hull(ax, view, observe.hull(ys[-1], 1e-3))
     for token in range(TOKENS):
         ax.plot(*ys[:, token].T, color=PALETTE[0], lw=0.6, alpha=0.5)
     across, up = ys[-1].T
@@ -190,7 +192,7 @@ def _origin(ax: Axes, run: Trajectory) -> None:
 
 
 _DRAWN: dict[str, Callable[[Any, Trajectory], None]] = dict(
-    zip(ROWS, (_polytope, _hyperplanes, _subspace, _origin), strict=True)
+    zip(TABLE_ROWS, (_polytope, _hyperplanes, _subspace, _origin), strict=True)
 )
 
 
@@ -198,7 +200,7 @@ def _confusion(ax: Axes, counts: np.ndarray) -> None:
     draw_matrix(ax, counts, top=1.4 * counts.max())
     names = [name.replace(" x ", "\n× ") for name in FORMED]
     ax.set_xticks(range(len(names)), names, rotation=60, fontsize=8)
-    ax.set_yticks(range(len(ROWS)), names[:-1], fontsize=8)
+    ax.set_yticks(range(len(TABLE_ROWS)), names[:-1], fontsize=8)
     ax.set(title="predicted (rows), formed")
     for i, j in np.ndindex(*counts.shape):
         if counts[i, j]:

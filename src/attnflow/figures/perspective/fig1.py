@@ -8,17 +8,16 @@ from matplotlib.figure import Figure
 
 from attnflow import initial, observe
 from attnflow.figures.recipe import Picture, Recipe, Size
-from attnflow.figures.texts import PARAGRAPH
-from attnflow.figures.trained import trained_model
+from attnflow.figures.trained import PARAGRAPH, trained_model
 from attnflow.models import Model
-from attnflow.plot.histograms import draw_overlaps
+from attnflow.plot.matrices import draw_overlaps
 from attnflow.verdicts import Quantity
 
 HUB = "albert-xlarge-v2"
-NEAR = 0.7
+HIGH_OVERLAP = 0.7
 """Overlaps above this count as mass near 1."""
 
-MOST = 8
+MAX_STATES = 8
 """Of a model with fewer states all are shown."""
 
 
@@ -35,7 +34,7 @@ def _make(size: Size) -> Picture:
         ax.set_visible(False)
     for ax, k in zip(axes.flat, shown, strict=False):
         draw_overlaps(ax, *observe.overlap_histogram(tokens[k], 80))
-        ax.set_title(f"layer {k}: mean {mean[k]:.2f}, {100 * near[k]:.1f}% above {NEAR}")
+        ax.set_title(f"layer {k}: mean {mean[k]:.2f}, {100 * near[k]:.1f}% above {HIGH_OVERLAP}")
     for ax in axes.flat[len(shown) - columns : len(shown)]:
         ax.set_xlabel(r"$\langle x_i, x_j\rangle$")
         ax.tick_params(labelbottom=True)
@@ -47,11 +46,13 @@ def _make(size: Size) -> Picture:
         "trained layers": model.layers,
         "tokens": states.shape[1],
         "mean overlap by layer": mean,
-        f"part of pairs above {NEAR}, by layer": near,
+        f"part of pairs above {HIGH_OVERLAP}, by layer": near,
     }
     seen = (
         Quantity("mean overlap, last layer less first", mean[-1] - mean[0], "≥", 0.05),
-        Quantity(f"part of pairs above {NEAR}, last over first", near[-1] / near[0], "≥", 2),
+        Quantity(
+            f"part of pairs above {HIGH_OVERLAP}, last over first", near[-1] / near[0], "≥", 2
+        ),
     )
     return Picture(figure, numbers, seen)
 
@@ -60,14 +61,14 @@ def layers_shown(model: Model) -> tuple[int, ...]:
     """The paper's layers; of a model whose layers are not shared, at most eight of its own."""
     L = model.layers
     if not model.shared:
-        return tuple(int(k) for k in np.linspace(0, L, min(L + 1, MOST)).round())
+        return tuple(int(k) for k in np.linspace(0, L, min(L + 1, MAX_STATES)).round())
     return (0, 1, *range(L - 3, L + 1), *range(L + 1, L + 4), *range(2 * L - 2, 2 * L + 1))
 
 
 def _gathered(x: Float[Array, "n d"]) -> tuple[float, float]:
     """The mean overlap of pairs, and which part of them is near 1."""
     pairs = np.asarray(observe.overlaps(x))[np.triu_indices(len(x), 1)]
-    return float(pairs.mean()), float(np.mean(pairs > NEAR))
+    return float(pairs.mean()), float(np.mean(pairs > HIGH_OVERLAP))
 
 
 RECIPE = Recipe(

@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 from scipy.integrate import quad
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, followed, sphere
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, compare_with_scipy, sphere
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulation import Coarsening, simulate
 from attnflow.systems import SA
@@ -23,14 +23,14 @@ from attnflow.verdicts import Quantity
 N = 6
 DIMS = tuple(range(2, N + 1))
 BETAS = (0.1, 0.3, 1.0, 3.0, 6.0, 10.5, 14.0)
-LATEST = 1e14
+MAX_TIME = 1e14
 """The slowest merges are looked for until this time; later, rounding of the time would show."""
 
-TIMES = np.array([0.0, 0.5, 1.0, 2.0, *np.geomspace(4.0, LATEST, 48)])
-EARLY, LONG = 2.0, 1e3
+TIMES = np.array([0.0, 0.5, 1.0, 2.0, *np.geomspace(4.0, MAX_TIME, 48)])
+SCIPY_UNTIL, METASTABLE_LIFE = 2.0, 1e3
 """Until when runs are compared with SciPy's, and from what life on two clusters are metastable."""
 
-LOW, HIGH = 0.06, 48.0
+MIN_BETA_SHOWN, MAX_BETA_SHOWN = 0.06, 48.0
 
 
 def proven(d: int, beta: float | int, n: int = N) -> bool:
@@ -70,7 +70,7 @@ def runs_to_one(beta: float, starts: int) -> Found:
     times, joined = np.asarray(run.merges.time), np.asarray(run.merges.count)
     last = np.where(joined == N - 1, times[..., -1], np.inf)
     xs = np.asarray(run.xs)
-    off = followed("", sphere(beta=beta), TIMES, xs, until=EARLY).value
+    off = compare_with_scipy("", sphere(beta=beta), TIMES, xs, until=SCIPY_UNTIL).value
     members = [xs[place] for place in np.ndindex(*last.shape)]
     found = [_life(beta, one, end) for one, end in zip(members, last.ravel(), strict=True)]
     return Found(last, float(off), [pair for pair in found if pair is not None])
@@ -78,7 +78,7 @@ def runs_to_one(beta: float, starts: int) -> Found:
 
 def _life(beta: float, xs: Float[np.ndarray, "T n d"], end: float) -> tuple[float, float] | None:
     """How long the last two clusters lived from a save on, measured and by quadrature."""
-    k = int(np.sum(TIMES < end - LONG)) - 1 if np.isfinite(end) else -1  # noqa: SIM300
+    k = int(np.sum(TIMES < end - METASTABLE_LIFE)) - 1 if np.isfinite(end) else -1  # noqa: SIM300
     pair = observe.clusters(xs[k], 1e-4)
     if k < 0 or pair.count != 2:
         return None
@@ -106,7 +106,7 @@ def life_of_two(beta: float, angle: float, shares: Float[np.ndarray, " two"]) ->
 
 
 def _make(size: Size) -> Picture:
-    starts = sized(size, 12, 32)
+    starts = by_size(size, 12, 32)
     found = [runs_to_one(beta, starts) for beta in BETAS]
     times = np.stack([one.times for one in found])
     ended = np.isfinite(times)
@@ -122,7 +122,7 @@ def _make(size: Size) -> Picture:
         across,
         up,
         70,
-        np.log10(np.minimum(typical, LATEST)),
+        np.log10(np.minimum(typical, MAX_TIME)),
         cmap="cividis",
         edgecolors=np.where(ended.all(axis=-1).ravel(), "white", PALETTE[1]),
         linewidths=1.0,
@@ -140,7 +140,10 @@ def _make(size: Size) -> Picture:
         Quantity("share of one cluster where it is proven", ended[sure].mean(), "≥", 1.0),
         Quantity("|life of the last two clusters / its quadrature − 1|", off_life, "≤", 1e-2),
         Quantity(
-            "off SciPy's solution of (SA), over the way", max(one.off for one in found), "≤", CLOSE
+            "off SciPy's solution of (SA), over the way",
+            max(one.off for one in found),
+            "≤",
+            DEFAULT_TOL,
         ),
         Quantity(f"time at β = {BETAS[-1]:g} / at {BETAS[0]:g}, d = 2", slow, "≥", 100.0),
     )
@@ -152,7 +155,11 @@ def _zones(ax: Axes) -> None:
     light, dark = "#D7EBDD", "#A9D5B8"
     high = float(large_beta(N, 2))
     for d in DIMS:
-        spans = [(LOW, HIGH)] if d >= 3 else [(LOW, 1.0), (high, HIGH)]
+        spans = (
+            [(MIN_BETA_SHOWN, MAX_BETA_SHOWN)]
+            if d >= 3
+            else [(MIN_BETA_SHOWN, 1.0), (high, MAX_BETA_SHOWN)]
+        )
         for begin, end in spans:
             colour = dark if d >= N else light
             ax.add_patch(
@@ -168,7 +175,7 @@ def _zones(ax: Axes) -> None:
         (N, 28.0, r"$d \geq n$: T6.3"),
     ):
         ax.text(across, beta, said, ha="center", va="center", fontsize=9)
-    ax.set(yscale="log", xlim=(DIMS[0] - 0.5, N + 0.5), ylim=(LOW, HIGH))
+    ax.set(yscale="log", xlim=(DIMS[0] - 0.5, N + 0.5), ylim=(MIN_BETA_SHOWN, MAX_BETA_SHOWN))
     ax.set_xticks(DIMS, [f"{d}" if d < N else f"${N} = n$" for d in DIMS])
     ax.set_yticks([0.1, 1, 10], ["0.1", "1", "10"])
     ax.set(xlabel="dimension $d$", ylabel=r"inverse temperature $\beta$")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, crossing, swept
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.perspective.sweeps import BETAS, DELTA, SPEC, TIMES, crossing, run_sweep
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.phase import Curve, phase_diagram
 from attnflow.theory import transition_time
 from attnflow.verdicts import Quantity
@@ -18,20 +18,20 @@ N = 32
 def spec(size: Size) -> dict[str, Any]:
     """The sweep: three dimensions and few realisations, or all that the paper has."""
     grid = {
-        "d": sized(size, [2, 8, 128], [2, 8, 32, 128, 512, 1024]),
-        "beta": BETAS | {"count": sized(size, 12, 90)},
+        "d": by_size(size, [2, 8, 128], [2, 8, 32, 128, 512, 1024]),
+        "beta": BETAS | {"count": by_size(size, 12, 90)},
     }
     return SPEC | {
         "title": "Two tokens together",
-        "realisations": sized(size, 8, 512),
+        "realisations": by_size(size, 8, 512),
         "start": {"name": "sphere", "n": N, "reduced": True},
-        "times": TIMES | {"count": sized(size, 61, 200)},
+        "times": TIMES | {"count": by_size(size, 61, 200)},
         "axes": grid,
     }
 
 
 def _make(size: Size) -> Picture:
-    data = swept(spec(size))
+    data = run_sweep(spec(size))
     data["together"].attrs["long_name"] = r"$P(\langle x_1, x_2\rangle \geq 1 - \delta)$"
     figure = phase_diagram(data, "together", curve=Curve(N, DELTA))
     beta, d = data["beta"].values, data["d"].values
@@ -48,7 +48,7 @@ def _make(size: Size) -> Picture:
         "half time": half,
         "curve (6.12)": curve,
         "mean |half time / curve − 1|": off,
-        "realisations": sized(size, 8, 512),
+        "realisations": by_size(size, 8, 512),
     }
     seen = (
         Quantity(f"mean |half time / curve − 1| at d = {d[-1]}", off[-1], "≤", 0.1),

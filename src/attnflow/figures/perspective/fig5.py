@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnflow.figures.perspective.swept import BETAS, DELTA, SPEC, TIMES, crossing, swept
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import CLOSE, Head, weights
+from attnflow.figures.perspective.sweeps import BETAS, DELTA, SPEC, TIMES, crossing, run_sweep
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import DEFAULT_TOL, Head, weights
 from attnflow.plot.phase import phase_diagram
 from attnflow.simulation import Layers, simulate
 from attnflow.systems import SA
 from attnflow.verdicts import Quantity
 
-STEP, REALISATIONS, COMPARED = 0.1, 24, 2
+STEP, REALISATIONS, COMPARED_BETAS = 0.1, 24, 2
 """Δt of the layers; realisations that are run anew in plain NumPy, and at how many β."""
 
-ORDINARY, LAYERS = 2.0, 8
+LAYER_BETA, COMPARED_LAYERS = 2.0, 8
 """The β at which so many layers are compared one by one."""
 
 
@@ -59,22 +59,22 @@ def spec(size: Size) -> dict[str, Any]:
     Both are made of the authors' layers with Δt = 0.1, not of the flow: `V = G Gᵀ/√d` has a norm
     of about 4√d, which such layers do not resolve, and the picture is one of them.
     """
-    n, d = sized(size, (16, 32), (32, 128))
+    n, d = by_size(size, (16, 32), (32, 128))
     return SPEC | {
         "title": f"Random matrices, n = {n}, d = {d}",
-        "realisations": sized(size, 24, 512),
+        "realisations": by_size(size, 24, 512),
         "method": {"name": "Layers", "dt": STEP},
         "start": {"name": "sphere", "n": n, "d": d},
-        "times": TIMES | {"count": sized(size, 61, 301)},
+        "times": TIMES | {"count": by_size(size, 61, 301)},
         "axes": {
-            "beta": BETAS | {"count": sized(size, 10, 90)},
+            "beta": BETAS | {"count": by_size(size, 10, 90)},
             "ensemble": {"cases": ensembles(d)},
         },
     }
 
 
 def _make(size: Size) -> Picture:
-    data = swept(spec(size))
+    data = run_sweep(spec(size))
     data["together"].attrs["long_name"] = r"$P(\langle x_1, x_2\rangle \geq 1 - \delta)$"
     data = data.assign_coords(
         ensemble=[
@@ -149,7 +149,7 @@ def off_layers(letter: str, n: int, d: int, beta: float) -> float:
     head, starts = plain_draw(letter, n, d)
     Q, K, V = (None if W is None else W[0] for W in head)
     x, run = starts[0], SA(beta, Q=Q, K=K, V=V)
-    ts = STEP * np.arange(LAYERS + 1)
+    ts = STEP * np.arange(COMPARED_LAYERS + 1)
     xs = np.asarray(simulate(run, x, ts, method=Layers(STEP)).xs)
     plain = np.array([plain_layer(x, Head(Q, K, V), beta) for x in xs[:-1]])
     way = np.linalg.norm(plain - xs[:-1], axis=-1).max()
@@ -163,19 +163,19 @@ def _same_layers(
     found: Float[np.ndarray, "E B T"],
 ) -> list[Quantity]:
     """The mean over time of the part together, beside that of other draws in plain NumPy."""
-    n, d = sized(size, (16, 32), (32, 128))
+    n, d = by_size(size, (16, 32), (32, 128))
     realisations = spec(size)["realisations"]
     seen = []
     for letter, together in zip("abcd", found, strict=True):
         off = []
-        for k in np.linspace(0, len(betas) - 1, COMPARED).round().astype(int):
+        for k in np.linspace(0, len(betas) - 1, COMPARED_BETAS).round().astype(int):
             plain = plain_layers(letter, n, d, float(betas[k]), times).mean(axis=1)
             error = plain.std(ddof=1) * np.sqrt(1 / REALISATIONS + 1 / realisations)
             off.append(abs(together[k].mean() - plain.mean()) / error)
         name = f"({letter}) part together off that of plain layers, in standard errors"
         seen.append(Quantity(name, max(off), "≤", 4.0))
         name = f"({letter}) off a plain layer, over the way"
-        seen.append(Quantity(name, off_layers(letter, n, d, ORDINARY), "≤", CLOSE))
+        seen.append(Quantity(name, off_layers(letter, n, d, LAYER_BETA), "≤", DEFAULT_TOL))
     return seen
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from attnflow import initial
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
@@ -19,12 +19,12 @@ from attnflow.verdicts import Quantity
 
 BETA = 1.0
 DIMS = (16, 64, 256, 1024, 4096)
-SHOWN = (16, 256, 4096)
+DIMS_SHOWN = (16, 256, 4096)
 TIMES = np.linspace(0.0, 6.0, 61)
 
 
 def _make(size: Size) -> Picture:
-    n, starts = sized(size, (8, 16), (16, 128))
+    n, starts = by_size(size, (8, 16), (16, 128))
     x0 = np.stack(
         [initial.sphere(n, d, key=d, batch=starts, reduced=True) for d in DIMS]
         # the start of T6.8 beside them, in the same compiled run
@@ -59,7 +59,7 @@ def _make(size: Size) -> Picture:
 
 def _bands(ax: Axes, found: Float[np.ndarray, "D S T P"], curve: Float[np.ndarray, " T"]) -> None:
     """Between which cosines nine pairs of ten are, at some dimensions, and γ_β."""
-    for d, colour in zip(SHOWN, PALETTE, strict=False):
+    for d, colour in zip(DIMS_SHOWN, PALETTE, strict=False):
         low, high = np.quantile(found[DIMS.index(d)], [0.05, 0.95], axis=(0, 2))
         ax.fill_between(TIMES, low, high, color=colour, alpha=0.35, lw=0, label=f"$d = {d}$")
     ax.plot(TIMES, curve, color=INK, lw=1.3, label=r"$\gamma_\beta(t)$")

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import Field, followed, rescaled, weights
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import Field, compare_with_scipy, rescaled, weights
 from attnflow.plot.style import FAINT, INK, PALETTE
 from attnflow.simulation import Adaptive, Filippov, simulate
 from attnflow.systems import ConsensusAttention, Hardmax, RescaledAttention, System
@@ -21,16 +21,16 @@ TIES = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 0.0]])
 """Example 9.3: token 3 ties with all."""
 
 TIMES = np.linspace(0.0, 3.0, 31)
-COMPARED = 10.0
+SCIPY_BETA = 10.0
 """The β at which flows are compared with SciPy's."""
-APART = 0.05
+MIN_SCORE_GAP = 0.05
 """The least distance of the largest score from the next, in the start without ties."""
 
 
 def _make(size: Size) -> Picture:
-    betas = np.logspace(0, 4, sized(size, 9, 17))
+    betas = np.logspace(0, 4, by_size(size, 9, 17))
     branches = _branches()
-    start = _without_ties(sized(size, 8, 40))
+    start = _without_ties(by_size(size, 8, 40))
     flow = np.asarray(simulate(Hardmax(), start, TIMES).xs)
     ends = {
         "from the tie, (9.4)": [_gap(ConsensusAttention(beta=b), branches["mean"]) for b in betas],
@@ -87,7 +87,7 @@ def _without_ties(n: int) -> Float[np.ndarray, "n d"]:
     for key in range(1000):
         x = np.asarray(initial.cube(n, 2, side=2.0, key=key))
         scores = np.sort(x @ x.T, axis=1)
-        if (scores[:, -1] - scores[:, -2]).min() > APART * 8 / n:
+        if (scores[:, -1] - scores[:, -2]).min() > MIN_SCORE_GAP * 8 / n:
             break
     return x
 
@@ -100,7 +100,7 @@ def _gap(system: System, flow: Float[np.ndarray, "T n d"]) -> float:
 
 def _solve(start: Float[np.ndarray, "n d"]) -> tuple[Quantity, ...]:
     """Whether both flows at finite β are those that tend to the hard maximum."""
-    b = COMPARED
+    b = SCIPY_BETA
 
     def differences(t: float, z: np.ndarray) -> np.ndarray:
         return weights(z, beta=b) @ z - z
@@ -110,7 +110,7 @@ def _solve(start: Float[np.ndarray, "n d"]) -> tuple[Quantity, ...]:
         "[E](4)": (RescaledAttention(beta=b), rescaled(beta=b)),
     }
     return tuple(
-        followed(
+        compare_with_scipy(
             f"{equation} at β = {b:g}",
             field,
             TIMES,

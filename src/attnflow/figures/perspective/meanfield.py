@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import meanfield, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import solution, sphere
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import solution, sphere
 from attnflow.meanfield import MeanFieldRun
-from attnflow.plot.many import draw_distances
+from attnflow.plot.meanfield import draw_distances
 from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed
 from attnflow.spaces import Sphere
@@ -20,7 +20,7 @@ from attnflow.verdicts import Quantity
 BETAS = (1.0, 2.0)
 TIMES = (0.0, 1.0, 2.0)
 QUANTILES = 400
-TOP = 5.0
+MAX_DISTANCE_SHOWN = 5.0
 """The picture ends a little above π, the largest distance; Dobrushin's bound is farther up."""
 
 
@@ -29,14 +29,14 @@ def _start(theta: np.ndarray) -> np.ndarray:
 
 
 def _make(size: Size) -> Picture:
-    start = meanfield.density(_start, sized(size, 64, 512))
+    start = meanfield.density(_start, by_size(size, 64, 512))
     runs = {
         rf"$\beta = {beta:g}$": meanfield.mean_field_run(
             SA(beta),
             start,
             TIMES,
-            sizes=sized(size, (50, 200, 800), (100, 1000, 10_000, 100_000)),
-            replicates=sized(size, 6, 8),
+            sizes=by_size(size, (50, 200, 800), (100, 1000, 10_000, 100_000)),
+            replicates=by_size(size, 6, 8),
             method=Fixed(0.1),
         )
         for beta in BETAS
@@ -45,7 +45,7 @@ def _make(size: Size) -> Picture:
     left, right = figure.subplots(1, 2)
     _densities(left, list(runs.values())[-1])
     left.set_title(f"the density, {list(runs)[-1]}")
-    draw_distances(right, runs, TOP)
+    draw_distances(right, runs, MAX_DISTANCE_SHOWN)
     right.set_title(f"tokens and density at $t = {TIMES[-1]:g}$")
     numbers = {
         name: {"n": run.sizes, "t": TIMES, "W1": run.w1, "log of Dobrushin's factor": run.exponent}

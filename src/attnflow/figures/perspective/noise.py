@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.style import INK, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA, Noisy
@@ -20,10 +20,10 @@ from attnflow.systems.angles import AngleSystem
 from attnflow.theory import linear_growth
 from attnflow.verdicts import Quantity
 
-LEAST, MOST = 0.05, 0.75
+MIN_SIGMA, MAX_SIGMA = 0.05, 0.75
 """The range of σ."""
 
-DRAWN = (0.5, 4.0)
+BETAS_SHOWN = (0.5, 4.0)
 """The β whose order is drawn against σ; every grid has them."""
 
 STEP, SAVES = 0.125, 41
@@ -51,9 +51,9 @@ class HarmonicSA(AngleSystem):
 
 
 def _make(size: Size) -> Picture:
-    n, end = sized(size, 256, 1024), sized(size, 60.0, 100.0)
-    betas = sized(size, np.linspace(0.5, 7.5, 5), np.linspace(0.5, 8.0, 16))
-    sigmas = np.linspace(LEAST, MOST, sized(size, 8, 24))
+    n, end = by_size(size, 256, 1024), by_size(size, 60.0, 100.0)
+    betas = by_size(size, np.linspace(0.5, 7.5, 5), np.linspace(0.5, 8.0, 16))
+    sigmas = np.linspace(MIN_SIGMA, MAX_SIGMA, by_size(size, 8, 24))
     tokens = orders(n, end, betas, sigmas)
     limit = np.array([steady_order(beta, sigmas) for beta in betas])
     critical = threshold(betas)
@@ -134,7 +134,7 @@ def _drawn(
     figure = Figure(figsize=(9.0, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     _map(figure, left, betas, sigmas, tokens)
-    for beta, colour in zip(DRAWN, PALETTE[0::2], strict=False):
+    for beta, colour in zip(BETAS_SHOWN, PALETTE[0::2], strict=False):
         left.axhline(beta, color=colour, lw=1, ls="--")
         _along(right, beta, sigmas, tokens[np.argmin(np.abs(betas - beta))], colour)
     right.set(xlabel=r"noise $\sigma$", ylabel="order parameter $r$", ylim=(0, 1.02))
@@ -176,7 +176,7 @@ def _along(
     colour: str,
 ) -> None:
     """The order against σ: of the density, of tokens, and where it is lost."""
-    fine = np.linspace(LEAST, MOST, 57)
+    fine = np.linspace(MIN_SIGMA, MAX_SIGMA, 57)
     ax.plot(fine, steady_order(beta, fine), color=colour, label=rf"$\beta = {beta:g}$")
     ax.plot(sigmas, tokens, "o", ms=4, color=colour, mec=INK, mew=0.4)
     ax.axvline(float(threshold(np.array([beta]))[0]), color=colour, ls=":", lw=1)

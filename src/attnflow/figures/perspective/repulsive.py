@@ -9,11 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.plot.coxeter import coxeter_plane
-from attnflow.plot.hulls import draw_neighbours
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.plot.polytopes import coxeter_plane, draw_neighbours
 from attnflow.plot.style import FAINT, PALETTE
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.theory import Configuration, known_sharp, optimal_configuration, sharp, uniform_energy
 from attnflow.verdicts import Quantity
 
@@ -31,7 +30,7 @@ PAPER = (
 
 
 def _make(size: Size) -> Picture:
-    rows, starts = sized(size, (QUICK, 2), (PAPER, 32))
+    rows, starts = by_size(size, (QUICK, 2), (PAPER, 32))
     found = [optimal_configuration(n, d, beta, starts=starts, key=0) for n, d, beta in rows]
     columns = len(found) if len(found) <= 4 else (len(found) + 1) // 2
     figure = Figure(figsize=(2.5 * columns, 4.6 * -(-len(found) // columns)), layout="constrained")
@@ -50,10 +49,12 @@ def _make(size: Size) -> Picture:
 
 def _points(ax: Axes, one: Configuration) -> None:
     n, d = one.points.shape
-    stage = Stage(one.points[None], round_=True, plane=coxeter_plane(one.points) if d > 3 else None)
-    stage.set(ax)
-    draw_neighbours(ax, stage, one.points)
-    stage.draw(ax, 0, np.zeros(n, int), size=22.0 if n < 100 else 7.0)
+    view = TokenView(
+        one.points[None], on_sphere=True, plane=coxeter_plane(one.points) if d > 3 else None
+    )
+    view.prepare(ax)
+    draw_neighbours(ax, view, one.points)
+    view.draw(ax, 0, np.zeros(n, int), size=22.0 if n < 100 else 7.0)
     ax.set_title(f"{one.name or 'no known minimum'}\n$n = {n}$, $d = {d}$")
 
 

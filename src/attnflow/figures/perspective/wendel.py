@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.theory import in_hemisphere, wendel
 from attnflow.theory.checks.probability import share_hemisphere
 from attnflow.verdicts import Quantity
 
-BY_COUNTING = 4
+MAX_DIM_COUNTING = 4
 """Up to this dimension all hemispheres are tried; above, a linear program decides."""
 
 TOKENS: dict[int, tuple[int, ...]] = {
@@ -25,7 +25,8 @@ TOKENS: dict[int, tuple[int, ...]] = {
 
 def _make(size: Size) -> Picture:
     draws = {
-        d: sized(size, 2000, 20_000) if d <= BY_COUNTING else sized(size, 100, 4000) for d in TOKENS
+        d: by_size(size, 2000, 20_000) if d <= MAX_DIM_COUNTING else by_size(size, 100, 4000)
+        for d in TOKENS
     }
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     ax = figure.subplots()
@@ -61,7 +62,7 @@ def _make(size: Size) -> Picture:
 def _share(n: int, d: int, count: int) -> float:
     """The share of draws of n uniform tokens that lie in a hemisphere."""
     x = np.random.default_rng([n, d]).normal(size=(count, n, d))
-    found = share_hemisphere(x) if d <= BY_COUNTING else in_hemisphere(x)
+    found = share_hemisphere(x) if d <= MAX_DIM_COUNTING else in_hemisphere(x)
     return float(found.mean())
 
 

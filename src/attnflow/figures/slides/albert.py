@@ -12,14 +12,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import ROUGH, Head, followed, sphere
-from attnflow.figures.texts import SENTENCE
-from attnflow.figures.trained import trained_model
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import COARSE_TOL, Head, compare_with_scipy, sphere
+from attnflow.figures.trained import SENTENCE, trained_model
 from attnflow.models import HeadSpectrum, Model, ModelError, head_matrices, head_spectrum, idealised
-from attnflow.plot.spectra import draw_spectrum
+from attnflow.plot.matrices import draw_spectrum
 from attnflow.plot.style import FAINT, PALETTE, colours
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import SA
 from attnflow.theory.checks.probability import leads_positive
@@ -31,10 +30,10 @@ TIMES = np.linspace(0.0, 9.0, 31)
 """In units of 1/|λ₁| of the matrix ΣV_h of the heads that act."""
 
 OVERLAP = 0.9
-TOGETHER = float(np.sqrt(2 - 2 * OVERLAP))
+CLUSTER_DISTANCE = float(np.sqrt(2 - 2 * OVERLAP))
 """The distance of tokens with this overlap; chains of closer ones are clusters."""
 
-COUNTED = f"clusters (overlap > {OVERLAP:g}, linked)"
+COUNT_LABEL = f"clusters (overlap > {OVERLAP:g}, linked)"
 
 
 class Ran(NamedTuple):
@@ -49,7 +48,7 @@ class Ran(NamedTuple):
 def _make(size: Size) -> Picture:
     model, name = trained_model(HUB, size)
     layer, head, own = chosen_head(model)
-    flows = _flows(model, layer, head, own.radius, sized(size, 0.3, 0.05))
+    flows = _flows(model, layer, head, own.radius, by_size(size, 0.3, 0.05))
     n, d = flows["a sentence"].xs.shape[1:]
     figure = _drawn(flows, own.eigenvalues, own.good, head)
     where = "all layers alike" if model.shared else f"layer {layer + 1}"
@@ -117,9 +116,9 @@ def _run(system: SA, x: Float[Array, "n d"], radius: float, step: float, heads: 
     """The flow in units of time in which |λ₁| is 1."""
     paced = eqx.tree_at(lambda s: s.heads.V, system, system.heads.V / radius)
     xs = np.asarray(_paced(paced, initial.normalise(x), step), float)
-    counts = observe.cluster_history((TIMES, xs), TOGETHER).counts
+    counts = observe.cluster_history((TIMES, xs), CLUSTER_DISTANCE).counts
     solves = _solves(xs, np.asarray(x, float), heads)
-    return Ran(xs, counts, observe.clusters(xs[-1], TOGETHER).labels, solves)
+    return Ran(xs, counts, observe.clusters(xs[-1], CLUSTER_DISTANCE).labels, solves)
 
 
 def _solves(
@@ -128,7 +127,7 @@ def _solves(
     """Whether directions go as [P](2.3) says, with scores of tokens of the mean length."""
     beta = float(np.mean(np.sum(x**2, axis=1)) / np.sqrt(len(heads[0].Q)))
     field = sphere(*heads, beta=beta)
-    return followed("[P](2.3)", field, TIMES, xs, until=3.0, most=2, bound=ROUGH)
+    return compare_with_scipy("[P](2.3)", field, TIMES, xs, until=3.0, most=2, bound=COARSE_TOL)
 
 
 @eqx.filter_jit
@@ -149,7 +148,7 @@ def _drawn(flows: dict[str, Ran], eigenvalues: np.ndarray, good: bool | None, he
     counts = figure.add_subplot(grid[1, 1:])
     for (start, flow), colour in zip(flows.items(), PALETTE, strict=False):
         counts.step(TIMES, flow.clusters, where="post", color=colour, label=start)
-    counts.set(xlabel=r"time, in units of $1/\lambda_1$", ylabel=COUNTED, ylim=(0, None))
+    counts.set(xlabel=r"time, in units of $1/\lambda_1$", ylabel=COUNT_LABEL, ylim=(0, None))
     counts.set_xlim(0, TIMES[-1])
     counts.legend(loc="upper right")
     return figure
@@ -157,9 +156,9 @@ def _drawn(flows: dict[str, Ran], eigenvalues: np.ndarray, good: bool | None, he
 
 def _draw_flow(ax: Axes, flow: Ran) -> None:
     """Paths of the tokens through PCA, from grey dots to where they end."""
-    stage = Stage(flow.xs, False)
-    stage.set(ax)
-    paths = np.array([stage.view(x)[0] for x in flow.xs])
+    view = TokenView(flow.xs, False)
+    view.prepare(ax)
+    paths = np.array([view.project(x)[0] for x in flow.xs])
     for token, colour in enumerate(colours(flow.labels)):
         ax.plot(*paths[:, token].T, color=colour, lw=0.8, alpha=0.4, zorder=1)
         ax.plot(*paths[-1, token], "o", color=colour, ms=8, mec="white", mew=0.6, zorder=3)

@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import followed, sphere
-from attnflow.figures.texts import TOPICS
-from attnflow.figures.trained import trained_model
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import compare_with_scipy, sphere
+from attnflow.figures.trained import TOPICS, trained_model
 from attnflow.observe import NeuralCollapse
 from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed, simulate
@@ -20,13 +19,13 @@ from attnflow.verdicts import Quantity
 HUB = "albert-xlarge-v2"
 BETA, DIMENSION = 9.0, 3
 TIMES = np.linspace(0.0, 8.0, 41)
-LATE = slice(25, None)
+CLUSTERED_SAVES = slice(25, None)
 """From t = 5 on, tokens are in their clusters."""
 KEY = 0
 
 
 def _make(size: Size) -> Picture:
-    n = sized(size, 48, 256)
+    n = by_size(size, 48, 256)
     flow, clusters, solves = _along_flow(n)
     name, depth, classes = _along_depth(size)
     figure = Figure(figsize=(8.6, 3.4), layout="constrained")
@@ -60,7 +59,9 @@ def _rates(flow: list[NeuralCollapse]) -> tuple[Quantity, ...]:
     Others do pull a little, and clusters themselves hardly move, in times like e^{cβ}.
     """
     within, between = (
-        -np.polyfit(TIMES[LATE], np.log([getattr(c, name) for c in flow[LATE]]), 1)[0]
+        -np.polyfit(
+            TIMES[CLUSTERED_SAVES], np.log([getattr(c, name) for c in flow[CLUSTERED_SAVES]]), 1
+        )[0]
         for name in ("within", "between")
     )
     return (
@@ -74,7 +75,7 @@ def _along_flow(n: int) -> tuple[list[NeuralCollapse], int, Quantity]:
     x0 = initial.sphere(n, DIMENSION, key=KEY)
     xs = np.asarray(simulate(SA(BETA), x0, TIMES, method=Fixed(0.05)).xs)
     found = observe.clusters(xs[-1], 0.2)
-    solves = followed("(SA)", sphere(beta=BETA), TIMES, xs)
+    solves = compare_with_scipy("(SA)", sphere(beta=BETA), TIMES, xs)
     return [observe.neural_collapse(x, found.labels) for x in xs], found.count, solves
 
 

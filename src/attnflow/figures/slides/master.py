@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import followed, pure
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import compare_with_scipy, pure
 from attnflow.plot.style import PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
@@ -19,16 +19,16 @@ from attnflow.verdicts import Quantity
 SIDES = (1.0, 1.5, 2.0, 3.0, 4.0)
 """Sides of the cubes of starts; scores grow with their squares."""
 
-DRAWN = 2.0
-LATE = 100.0
+SIDE_SHOWN = 2.0
+GATHERED_TIME = 100.0
 """By then frozen attention has gathered its tokens: at the rate 1 − λ₂ of its matrix."""
 TIMES = np.linspace(0.0, 6.0, 61)
-PARTED = 0.1
+PARTED_TOL = 0.1
 """Flow and prediction have parted when a token is off by this part of the largest."""
 
 
 def _make(size: Size) -> Picture:
-    n, draws = sized(size, 12, 40), sized(size, 6, 32)
+    n, draws = by_size(size, 12, 40), by_size(size, 6, 32)
     system = PureAttention()
     x0 = np.asarray(initial.cube(n, 2, side=1.0, key=0, batch=draws))
     away: dict[float, np.ndarray] = {}
@@ -38,7 +38,7 @@ def _make(size: Size) -> Picture:
         frozen = np.array([MasterEquation(system, side * x).tokens(TIMES) for x in x0])
         away[side] = _away(xs, frozen)
         parted[side] = _first_above(away[side])
-        if side == DRAWN:
+        if side == SIDE_SHOWN:
             flow, predicted = xs[0], frozen[0]
     figure = Figure(figsize=(9.6, 3.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
@@ -54,24 +54,27 @@ def _make(size: Size) -> Picture:
     error = np.array([parted[side].std(ddof=1) / np.sqrt(draws) for side in SIDES])
     right.errorbar(SIDES, mean, 2 * error, fmt="o-", ms=4, capsize=3, color=PALETTE[0])
     right.set(
-        xscale="log", yscale="log", xlabel="side of the start", ylabel=f"time to part by {PARTED:g}"
+        xscale="log",
+        yscale="log",
+        xlabel="side of the start",
+        ylabel=f"time to part by {PARTED_TOL:g}",
     )
     right.set_xticks(SIDES, [f"{side:g}" for side in SIDES])
     right.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
     right.minorticks_off()
-    in_the_end = MasterEquation(system, DRAWN * x0[0]).tokens(np.array([LATE]))[-1]
+    in_the_end = MasterEquation(system, SIDE_SHOWN * x0[0]).tokens(np.array([GATHERED_TIME]))[-1]
     groups = [_groups(x) for x in (flow[-1], in_the_end)]
     seen = (
         Quantity(
             "distance at the first step, at most",
             max(a[:, 1].max() for a in away.values()),
             "≤",
-            PARTED,
+            PARTED_TOL,
         ),
         Quantity("clusters of the flow at the end", groups[0], "≥", 2),
-        Quantity(f"clusters of the frozen prediction at t = {LATE:g}", groups[1], "≤", 1),
+        Quantity(f"clusters of the frozen prediction at t = {GATHERED_TIME:g}", groups[1], "≤", 1),
         Quantity("time to part, smallest start over largest", mean[0] / mean[-1], "≥", 2),
-        followed("[E](1)", pure(), TIMES, flow, until=3.0),
+        compare_with_scipy("[E](1)", pure(), TIMES, flow, until=3.0),
     )
     numbers = {
         "side": SIDES,
@@ -93,8 +96,8 @@ def _first_above(away: Float[np.ndarray, "draws T"]) -> Float[np.ndarray, " draw
     """When each draw has parted, between save times by a line; NaN where it has not."""
     times = []
     for one in away:
-        i = int(np.argmax(one > PARTED))
-        parted = np.interp(PARTED, one[i - 1 : i + 1], TIMES[i - 1 : i + 1]) if i else np.nan
+        i = int(np.argmax(one > PARTED_TOL))
+        parted = np.interp(PARTED_TOL, one[i - 1 : i + 1], TIMES[i - 1 : i + 1]) if i else np.nan
         times.append(parted)
     return np.array(times)
 

@@ -11,17 +11,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial, observe, weights
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import ROUGH, Head, followed, pure
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import COARSE_TOL, Head, compare_with_scipy, pure
 from attnflow.figures.slides.vertices import filled, vertices
-from attnflow.plot.hulls import draw_hull
+from attnflow.plot.polytopes import draw_hull
 from attnflow.plot.style import FAINT, INK, PALETTE
-from attnflow.plot.tokens import Stage
+from attnflow.plot.tokens import TokenView
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import PureAttention
 from attnflow.verdicts import Quantity
 
-SLOTS = 16
+MAX_HEADS = 16
 """The largest number of heads; fewer are repeated until there are so many."""
 
 TIMES = np.linspace(0.0, 12.0, 31)
@@ -29,13 +29,13 @@ STEP = 0.2
 FITTED = (TIMES >= 5.0) & (TIMES <= 8.5)
 """When distances to the end fall exponentially."""
 
-EARLY = 0.8
+SCIPY_UNTIL = 0.8
 """Until then runs are compared with SciPy's: later x is so large that steps do not resolve it."""
 
-COARSE = 5e-2
+RANDOM_V_TOL = 5e-2
 """How far steps of 0.2 may be off with random V_h, in units of the way: a few per cent."""
 
-LAST = 10.0
+MAX_TIME_SHOWN = 10.0
 """Distances are drawn up to here: later the last state is no longer the end."""
 
 Runs = dict[int, dict[str, np.ndarray]]
@@ -50,19 +50,19 @@ def _flow(
     x0: Float[Array, "n d"],
     masses: Float[Array, " n"],
 ) -> Float[Array, "T n d"]:
-    """Pure attention with SLOTS heads: the one program that all runs of this figure are."""
+    """Pure attention with MAX_HEADS heads: the one program that all runs of this figure are."""
     system = PureAttention(Q=scores, V=V)
     return simulate(system, x0, TIMES, method=Fixed(STEP), masses=masses).xs
 
 
 def _slots(W: Float[np.ndarray, "*b H d d"]) -> Float[np.ndarray, "*b S d d"]:
-    """Heads repeated until there are SLOTS of them."""
-    return np.repeat(W, SLOTS // W.shape[-3], axis=-3)
+    """Heads repeated until there are MAX_HEADS of them."""
+    return np.repeat(W, MAX_HEADS // W.shape[-3], axis=-3)
 
 
 def _make(size: Size) -> Picture:
-    n, draws = sized(size, 20, 40), sized(size, 3, 64)
-    heads = sized(size, (1, 4, SLOTS), (1, 2, 4, 8, SLOTS))
+    n, draws = by_size(size, 20, 40), by_size(size, 3, 64)
+    heads = by_size(size, (1, 4, MAX_HEADS), (1, 2, 4, 8, MAX_HEADS))
     starts = _starts(n, draws)
     runs = {H: _settled(H, starts, n) for H in heads}
     counts = {s: {H: np.array([vertices(z) for z in runs[H][s]]) for H in heads} for s in starts}
@@ -82,9 +82,11 @@ def _make(size: Size) -> Picture:
         Quantity("rate of convergence, from 1 at most", apart, "≤", 0.1),
         Quantity("growth of tokens less Re λ₁(ΣV_h), median", np.median(np.abs(off)), "≤", 0.05),
         Quantity(
-            "off SciPy's solution of [E](1), over the way, V_h = I/H", max(solved), "≤", ROUGH
+            "off SciPy's solution of [E](1), over the way, V_h = I/H", max(solved), "≤", COARSE_TOL
         ),
-        Quantity("off SciPy's solution of [E](1), over the way, V_h random", random, "≤", COARSE),
+        Quantity(
+            "off SciPy's solution of [E](1), over the way, V_h random", random, "≤", RANDOM_V_TOL
+        ),
     )
     numbers = {
         "places where tokens end": counts,
@@ -109,7 +111,7 @@ def _settled(H: int, starts: dict[str, np.ndarray], n: int) -> dict[str, np.ndar
     scores = _slots(_scores(H))
     wide, masses = zip(*(filled(x0, n, 3) for x0 in starts.values()), strict=True)
     x0, m = np.concatenate(wide), np.repeat(np.stack(masses), len(wide[0]), axis=0)
-    V = np.broadcast_to(np.eye(3) / SLOTS, (len(x0), SLOTS, 3, 3))
+    V = np.broadcast_to(np.eye(3) / MAX_HEADS, (len(x0), MAX_HEADS, 3, 3))
     xs = _flow(np.broadcast_to(scores, V.shape), V, x0, m)
     each = np.split(np.exp(-TIMES)[:, None, None] * np.asarray(xs), len(starts))
     return {
@@ -129,7 +131,7 @@ def _off(H: int, zs: Float[np.ndarray, "draws T n d"]) -> float:
     d = zs.shape[-1]
     field = pure(*(Head(Q[:d, :d], None, 1 / H) for Q in _scores(H)))
     xs = np.exp(TIMES)[:, None, None] * zs[0]
-    return float(followed("", field, TIMES, xs, until=EARLY).value)
+    return float(compare_with_scipy("", field, TIMES, xs, until=SCIPY_UNTIL).value)
 
 
 def _growth(H: int, draws: int, n: int) -> tuple[Float[np.ndarray, "draws 2"], float]:
@@ -139,14 +141,14 @@ def _growth(H: int, draws: int, n: int) -> tuple[Float[np.ndarray, "draws 2"], f
     """
     V = np.asarray(weights.ginibre(3, heads=H * draws, key=jax.random.key(100 + H)))
     V = V.reshape(draws, H, 3, 3) / np.sqrt(3 * H)
-    own = _slots(V) * (H / SLOTS)
+    own = _slots(V) * (H / MAX_HEADS)
     x0 = np.asarray(initial.gaussian(n, 3, key=0, batch=draws))
     xs = _flow(np.broadcast_to(np.eye(3), own.shape), own, x0, np.ones((draws, n)))
     size = np.linalg.norm(np.asarray(xs), axis=-1).max(axis=-1)
     middle = len(TIMES) // 2
     rate = np.log(size[:, -1] / size[:, middle]) / (TIMES[-1] - TIMES[middle])
     field = pure(*(Head(V=V_h) for V_h in V[0]))
-    off = followed("", field, TIMES, np.asarray(xs)[0], until=EARLY).value
+    off = compare_with_scipy("", field, TIMES, np.asarray(xs)[0], until=SCIPY_UNTIL).value
     leading = np.linalg.eigvals(V.sum(axis=1)).real.max(axis=-1)
     return np.column_stack([leading, rate]), float(off)
 
@@ -175,14 +177,14 @@ def _drawn(runs: Runs, counts: Any, away: Any, grown: Any) -> Figure:
         _bars(left, counts[start], colour, start)
     left.set(ylabel="places where tokens end", ylim=(0, 1.4 * left.get_ylim()[1]))
     left.legend(fontsize=9, ncols=2, loc="upper center", columnspacing=0.8, handlelength=1.2)
-    early = TIMES <= LAST
+    early = TIMES <= MAX_TIME_SHOWN
     for H, colour in zip(away, PALETTE, strict=False):
         middle.semilogy(
             TIMES[early], np.median(away[H], axis=0)[early], color=colour, label=f"$H = {H}$"
         )
         right.plot(*grown[H].T, "o", ms=3.5, color=colour, label=f"$H = {H}$", alpha=0.8)
     middle.semilogy(TIMES[early], 2 * np.exp(-TIMES[early]), color=INK, ls=":", label="$2e^{-t}$")
-    middle.set(xlabel="time $t$", ylabel="distance to the end", xlim=(0, LAST))
+    middle.set(xlabel="time $t$", ylabel="distance to the end", xlim=(0, MAX_TIME_SHOWN))
     middle.legend(fontsize=9, loc="lower left")
     ends = [min(right.get_xlim()[0], 0.0), right.get_xlim()[1]]
     right.plot(ends, ends, color=FAINT, lw=0.8, zorder=0)
@@ -193,11 +195,11 @@ def _drawn(runs: Runs, counts: Any, away: Any, grown: Any) -> Figure:
 
 def _draw_end(ax: Axes, zs: Float[np.ndarray, "T n d"]) -> None:
     """Paths of the tokens, where they end, and the hull of these places."""
-    stage = Stage(zs, False)
-    stage.set(ax)
+    view = TokenView(zs, False)
+    view.prepare(ax)
     ax.axis("off")
-    draw_hull(ax, stage, observe.hull(zs[-1], 1e-2))
-    paths = np.array([stage.view(z)[0] for z in zs])
+    draw_hull(ax, view, observe.hull(zs[-1], 1e-2))
+    paths = np.array([view.project(z)[0] for z in zs])
     ax.plot(paths[..., 0], paths[..., 1], color=PALETTE[0], lw=0.6, alpha=0.35)
     ax.plot(*paths[0].T, ".", color=FAINT, ms=3)
     ax.plot(*paths[-1].T, "o", color=PALETTE[0], ms=5, mec="white", mew=0.5)

@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnflow import initial
-from attnflow.figures.recipe import Picture, Recipe, Size, sized
-from attnflow.figures.second import ROUGH, followed, rescaled
+from attnflow.figures.recipe import Picture, Recipe, Size, by_size
+from attnflow.figures.scipy_solution import COARSE_TOL, compare_with_scipy, rescaled
 from attnflow.figures.slides.vertices import arrival, filled, vertices
 from attnflow.plot.style import FAINT, PALETTE
 from attnflow.simulation import Fixed, simulate
 from attnflow.systems import RescaledAttention
 from attnflow.verdicts import Quantity
 
-END, SAVES, EARLY = 12.0, 61, 1.0
+END, SAVES, SCIPY_UNTIL = 12.0, 61, 1.0
 """Runs are compared with SciPy's early: without the copies and zeros that fill them up."""
 STARTS: dict[str, Any] = {
     "cube": lambda n, d, **more: initial.cube(n, d, side=4.0, **more),
@@ -29,11 +29,11 @@ STARTS: dict[str, Any] = {
 
 
 def _make(size: Size) -> Picture:
-    numbers_n = sized(size, (8, 16, 32, 64), (10, 20, 40, 80, 160, 320))
-    numbers_d = sized(size, (1, 2, 3, 4, 6), (1, 2, 3, 4, 6, 8, 12))
-    middle, draws = sized(size, 32, 40), sized(size, 6, 64)
+    numbers_n = by_size(size, (8, 16, 32, 64), (10, 20, 40, 80, 160, 320))
+    numbers_d = by_size(size, (1, 2, 3, 4, 6), (1, 2, 3, 4, 6, 8, 12))
+    middle, draws = by_size(size, 32, 40), by_size(size, 6, 64)
     # Small runs share one shape, which is compiled once; large ones cost more than compiling.
-    shape = sized(size, (max(numbers_n), max(numbers_d)), None)
+    shape = by_size(size, (max(numbers_n), max(numbers_d)), None)
     by_n = {n: _measured("cube", n, 2, draws, shape) for n in numbers_n}
     by_d = {d: _measured("cube", middle, d, draws, shape) for d in numbers_d}
     by_start = {s: _measured(s, middle, 2, draws, shape) for s in STARTS}
@@ -63,7 +63,7 @@ def _make(size: Size) -> Picture:
             "≥",
             2,
         ),
-        Quantity("off SciPy's solution of [E](4), over the way, in any run", off, "≤", ROUGH),
+        Quantity("off SciPy's solution of [E](4), over the way, in any run", off, "≤", COARSE_TOL),
     )
     numbers = {
         f"{label}: {held}": {
@@ -103,7 +103,7 @@ def _measured(start: str, n: int, d: int, draws: int, shape: tuple[int, int] | N
     ts = np.linspace(0.0, END, SAVES)
     runs = simulate(RescaledAttention(), wide, ts, method=Fixed(0.1), masses=masses)
     zs = np.asarray(runs.xs)[..., :n, :d]
-    off = followed("", rescaled(), ts, zs[0], until=EARLY, most=4).value
+    off = compare_with_scipy("", rescaled(), ts, zs[0], until=SCIPY_UNTIL, most=4).value
     return Measured(
         np.array([float(vertices(z)) for z in zs]),
         np.array([arrival(ts, z) for z in zs]),

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from attnflow import observe
 
-NEAR = 0.02
+ARRIVED_TOL = 0.02
 """A token has arrived when it is this part of the cloud's size from where it ends; tokens that end
 closer to each other than this are at one vertex."""
 
@@ -34,7 +34,7 @@ def filled(
 
 def vertices(zs: Float[np.ndarray, "T n d"]) -> int:
     """How many places tokens end at."""
-    return observe.clusters(zs[-1], NEAR * _size(zs)).count
+    return observe.clusters(zs[-1], ARRIVED_TOL * _size(zs)).count
 
 
 def arrival(ts: Float[np.ndarray, " T"], zs: Float[np.ndarray, "T n d"]) -> float:
@@ -44,7 +44,7 @@ def arrival(ts: Float[np.ndarray, " T"], zs: Float[np.ndarray, "T n d"]) -> floa
     >>> arrival(np.array([0.0, 1.0, 2.0, 3.0]), zs)
     2.0
     """
-    away = np.linalg.norm(zs - zs[-1], axis=-1).max(axis=-1) > NEAR * _size(zs)
+    away = np.linalg.norm(zs - zs[-1], axis=-1).max(axis=-1) > ARRIVED_TOL * _size(zs)
     return float(ts[len(away) - int(np.argmax(away[::-1]))]) if away.any() else float(ts[0])
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from attnflow.meanfield.bbgky.triples import consistent, gaps, law, third_side
 
-LEAST = 1e-6
+MIN_RATIO = 1e-6
 """The ratio w is not taken to be smaller: no pair is impossible."""
 
 
@@ -160,8 +160,8 @@ CLOSURES: dict[str, ThirdToken] = {
 
 def _ratio(psi: Float[Array, " M"]) -> Float[Array, " M"]:
     """w = 2πψ, for ψ of any mass."""
-    return jnp.maximum(psi / psi.mean(), jnp.asarray(LEAST, psi.dtype))
+    return jnp.maximum(psi / psi.mean(), jnp.asarray(MIN_RATIO, psi.dtype))
 
 
 def _tiny(w: Float[Array, " M"]) -> Float[Array, ""]:
-    return jnp.asarray(LEAST, w.dtype)
+    return jnp.asarray(MIN_RATIO, w.dtype)

@@ -19,10 +19,10 @@ from attnflow.simulation.methods import Method
 from attnflow.systems import AngularUSA
 from attnflow.theory.inputs import Numbers
 
-TILE = 256
+TILE_REPLICATES = 256
 """Replicates that run together."""
 
-STEP = 0.5
+STEP_FACTOR = 0.5
 """The step of the default method in units of e^{−β}, the time in which clusters contract."""
 
 
@@ -94,12 +94,12 @@ def two_point(
     # mypy takes the fields of an equinox module for its arguments.
     system = AngularUSA(beta)
     times = np.asarray(ts, dtype=float)
-    method = Fixed(STEP * np.exp(-float(beta))) if method is None else method
+    method = Fixed(STEP_FACTOR * np.exp(-float(beta))) if method is None else method
     key = as_key(key)
     sums: Any = None
-    for start in range(0, replicates, TILE):
-        tile = min(TILE, replicates)
-        x0 = _uniform(jax.random.fold_in(key, start // TILE), tile, n)
+    for start in range(0, replicates, TILE_REPLICATES):
+        tile = min(TILE_REPLICATES, replicates)
+        x0 = _uniform(jax.random.fold_in(key, start // TILE_REPLICATES), tile, n)
         theta = simulate(system, x0, times, method=method).xs[..., 0]
         used = jnp.arange(tile) < replicates - start
         new = _moments(theta, used, system.beta, cells // 2)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-SWEEPS = 20
+FITTING_SWEEPS = 20
 """Rounds of proportional fitting; pairs then have their law to 1e-3 or better."""
 
 
@@ -57,7 +57,7 @@ def consistent(weights: Float[Array, "M M"], w: Float[Array, " M"]) -> Float[Arr
     def sweep(_: Array, a: Float[Array, " M"]) -> Float[Array, " M"]:
         return a * jnp.sqrt(w / times(a).mean(axis=1))
 
-    return times(jax.lax.fori_loop(0, SWEEPS, sweep, jnp.ones_like(w)))
+    return times(jax.lax.fori_loop(0, FITTING_SWEEPS, sweep, jnp.ones_like(w)))
 
 
 def _ahead(M: int) -> Int[np.ndarray, "M M"]:

@@ -18,10 +18,10 @@ GRID = {"light": "#e4e7ea", "dark": "#33373e"}
 FONT = "STIX Two Text, STIXGeneral, Georgia, serif"
 
 
-def themed(figure: go.Figure, theme: Theme = "light") -> go.Figure:
+def apply_theme(figure: go.Figure, theme: Theme = "light") -> go.Figure:
     """Give a figure the project's fonts and colours, in place, and return it.
 
-    >>> themed(go.Figure(), "dark").layout.template.layout.paper_bgcolor
+    >>> apply_theme(go.Figure(), "dark").layout.template.layout.paper_bgcolor
     '#16181d'
     """
     figure.layout.template = template(theme)

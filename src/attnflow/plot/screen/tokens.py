@@ -10,45 +10,48 @@ import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
 from attnflow.observe.hull import Hull
-from attnflow.plot.hulls import edges
-from attnflow.plot.screen.theme import Theme, themed
+from attnflow.plot.polytopes import edges
+from attnflow.plot.screen.theme import Theme, apply_theme
 from attnflow.plot.space import plane_in_box
 from attnflow.plot.style import FAINT, PALETTE, colours
-from attnflow.plot.tokens import Stage, graticule
+from attnflow.plot.tokens import TokenView, graticule
+from attnflow.retired import renamed_arguments
 
-RIM = {"width": 0.5, "color": "white"}
-SPACE = {"visible": False}
+MARKER_EDGE = {"width": 0.5, "color": "white"}
+HIDDEN_AXIS = {"visible": False}
 
 
+@renamed_arguments(round_="on_sphere")
 def tokens(
-    ts: Float[np.ndarray, " T"], xs: Float[np.ndarray, "T n d"], *, round_: bool, **shown: Any
+    ts: Float[np.ndarray, " T"], xs: Float[np.ndarray, "T n d"], *, on_sphere: bool, **shown: Any
 ) -> go.Figure:
     """Tokens over time with their paths, a slider, and buttons to play and pause.
 
     Args:
         ts: times, shape (T,).
         xs: tokens, shape (T, n, d).
-        round_: whether tokens live on a unit sphere.
+        on_sphere: whether tokens live on a unit sphere.
         **shown: more arguments of `start_of_tokens`.
 
     >>> ts, xs = np.array([0.0, 1.0]), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
-    >>> figure = tokens(ts, xs, round_=True)
+    >>> figure = tokens(ts, xs, on_sphere=True)
     >>> [frame.name for frame in figure.frames], figure.frames[1].data[0].y
     (['0', '1'], array([1.]))
     """
-    figure = start_of_tokens(xs, round_=round_, **shown)
+    figure = start_of_tokens(xs, on_sphere=on_sphere, **shown)
     Points = type(figure.data[-1])
     figure.frames = [
         go.Frame(data=[Points(**_places(x))], traces=[len(figure.data) - 1], name=f"{t:.4g}")
-        for t, x in zip(ts, as_seen(Stage(xs, round_)), strict=True)
+        for t, x in zip(ts, projected_states(TokenView(xs, on_sphere)), strict=True)
     ]
     return figure.update_layout(sliders=[_slider(figure)], updatemenus=[_buttons()])
 
 
+@renamed_arguments(round_="on_sphere")
 def start_of_tokens(
     xs: Float[np.ndarray, "T n d"],
     *,
-    round_: bool,
+    on_sphere: bool,
     labels: Int[np.ndarray, " n"] | None = None,
     words: Sequence[str] | None = None,
     hull: Hull | None = None,
@@ -61,34 +64,34 @@ def start_of_tokens(
 
     Args:
         xs: tokens, shape (T, n, d).
-        round_: whether tokens live on a unit sphere.
+        on_sphere: whether tokens live on a unit sphere.
         labels: the label of each token, which sets its colour, shape (n,).
         words: a text for each token, shown when the pointer is on it.
         hull: a hull to draw behind tokens in R² and R³.
         theme: `"light"` or `"dark"`.
     """
-    stage = Stage(xs, round_)
-    seen, solid = as_seen(stage), stage.d == 3
+    view = TokenView(xs, on_sphere)
+    seen, solid = projected_states(view), view.d == 3
     Points: Any = go.Scatter3d if solid else go.Scatter
-    shade = colours(np.zeros(stage.xs.shape[1], int) if labels is None else labels)
+    shade = colours(np.zeros(view.xs.shape[1], int) if labels is None else labels)
     dots = Points(
         **_places(seen[0]),
         mode="markers",
-        marker={"size": 4.5 if solid else 9, "color": shade, "line": RIM},
+        marker={"size": 4.5 if solid else 9, "color": shade, "line": MARKER_EDGE},
         text=None if words is None else list(words),
         hoverinfo="text" if words is not None else "skip",
         name="tokens",
     )
-    behind = [*_outline(stage), *([] if hull is None else _hull(hull)), _paths(Points, seen)]
+    behind = [*_outline(view), *([] if hull is None else _hull(hull)), _paths(Points, seen)]
     figure = go.Figure([*behind, dots])
-    _window(figure, stage)
+    _window(figure, view)
     figure.update_layout(showlegend=False)
-    return themed(figure, theme)
+    return apply_theme(figure, theme)
 
 
-def as_seen(stage: Stage) -> Float[np.ndarray, "T n k"]:
-    """The tokens of a stage at all states: in R³ if d = 3, else in the plane."""
-    return stage.xs if stage.d == 3 else np.array([stage.view(x)[0] for x in stage.xs])
+def projected_states(view: TokenView) -> Float[np.ndarray, "T n k"]:
+    """The tokens of a view at all states: in R³ if d = 3, else in the plane."""
+    return view.xs if view.d == 3 else np.array([view.project(x)[0] for x in view.xs])
 
 
 def _places(x: np.ndarray) -> dict[str, np.ndarray]:
@@ -108,13 +111,13 @@ def _paths(Points: Any, seen: np.ndarray) -> Any:
     return Points(**_places(path), mode="lines", line=line, opacity=0.25, hoverinfo="skip")
 
 
-def _outline(stage: Stage) -> list[Any]:
+def _outline(view: TokenView) -> list[Any]:
     """The circle or the sphere that tokens live on."""
     line = {"color": FAINT, "width": 1}
-    if stage.ring:
+    if view.ring:
         s = np.linspace(0, 2 * np.pi, 181)
         return [go.Scatter(x=np.cos(s), y=np.sin(s), mode="lines", line=line, hoverinfo="skip")]
-    if stage.globe:
+    if view.globe:
         net = _places(_broken(np.array(graticule())))
         return [go.Scatter3d(**net, mode="lines", line=line, opacity=0.35, hoverinfo="skip")]
     return []
@@ -178,22 +181,22 @@ def _flattest(normal: Float[np.ndarray, " 3"]) -> str:
     return "xyz"[int(np.argmax(np.abs(normal)))]
 
 
-def _window(figure: go.Figure, stage: Stage) -> None:
+def _window(figure: go.Figure, view: TokenView) -> None:
     """Set equal scales, and the same window at all times."""
-    if stage.d == 3:
-        # A stage's reach is that of its plane view; in R³ tokens may be further out on an axis.
-        middle = stage.centre
-        reach = max(stage.reach, 1.08 * float(np.abs(stage.xs - middle).max()))
+    if view.d == 3:
+        # The reach of a view is that of the plane; in R³ tokens may be further out on an axis.
+        middle = view.centre
+        reach = max(view.reach, 1.08 * float(np.abs(view.xs - middle).max()))
         sides = {
-            name: SPACE | {"range": [middle[k] - reach, middle[k] + reach]}
+            name: HIDDEN_AXIS | {"range": [middle[k] - reach, middle[k] + reach]}
             for k, name in enumerate(("xaxis", "yaxis", "zaxis"))
         }
-        eye = stage.frame[2] * 1.35
+        eye = view.frame[2] * 1.35
         camera = {"eye": dict(zip("xyz", eye.tolist(), strict=True))}
         figure.update_scenes(**sides, aspectmode="cube", camera=camera)
         return
-    plain = stage.ring or stage.d > 3
-    across = {"range": [-stage.reach, stage.reach], "visible": not plain}
+    plain = view.ring or view.d > 3
+    across = {"range": [-view.reach, view.reach], "visible": not plain}
     figure.update_xaxes(**across, constrain="domain")
     figure.update_yaxes(**across, scaleanchor="x", constrain="domain")
 

@@ -28,7 +28,7 @@ from attnflow.theory.checks.base import (
 from attnflow.theory.constants import large_beta
 from attnflow.verdicts import Quantity
 
-TOGETHER = 1e-3
+CLUSTER_TOL = 1e-3
 """Tokens this close are linked into clusters; all tokens are at one point when none are further
 apart than this."""
 
@@ -40,11 +40,11 @@ class OneCluster(FlowCheck):
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """The diameter at the end. A run that was still merging is unresolved."""
-        before, after = (clusters(x, TOGETHER).count for x in xs[-2:])
+        before, after = (clusters(x, CLUSTER_TOL).count for x in xs[-2:])
         if 1 < after < before:
             return f"{after} clusters at the end, and still merging"
         spread = float(diameter(xs[-1]))
-        return [Quantity(f"diameter at t = {ts[-1]:g}", spread, "≤", TOGETHER)]
+        return [Quantity(f"diameter at t = {ts[-1]:g}", spread, "≤", CLUSTER_TOL)]
 
 
 class Uniform(OneCluster):
@@ -100,7 +100,7 @@ class NearlyUniform(Check):
 
 def fraction_clustered(final: np.ndarray) -> float:
     """The fraction of a batch that ends in one cluster."""
-    return float(np.mean(np.asarray(jax.vmap(diameter)(final)) <= TOGETHER))
+    return float(np.mean(np.asarray(jax.vmap(diameter)(final)) <= CLUSTER_TOL))
 
 
 class SmallBeta(OneCluster):
@@ -221,6 +221,6 @@ class CausalCollapse(FlowCheck):
         """How far tokens are from where the first one began, and how far that one moved."""
         away = np.linalg.norm(xs - xs[0, 0], axis=-1)
         return [
-            Quantity("max |x_i − x_1(0)| at the end", away[-1].max(), "≤", TOGETHER),
+            Quantity("max |x_i − x_1(0)| at the end", away[-1].max(), "≤", CLUSTER_TOL),
             Quantity("way of the first token", away[:, 0].max(), "≤", 1e-12),
         ]

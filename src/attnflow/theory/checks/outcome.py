@@ -10,7 +10,7 @@ from attnflow.retired import RenamedAttribute
 from attnflow.theory.checks.base import Check, Draw
 from attnflow.verdicts import Part, Quantity, Verdict
 
-RESOLVED = 0.75
+MIN_RESOLVED_SHARE = 0.75
 """At least this part of the draws must be resolved for a statement to hold."""
 
 
@@ -43,7 +43,11 @@ class Outcome:
         counts = self.counts
         if counts["fails"]:
             return "fails"
-        return "holds" if counts["holds"] >= max(1, RESOLVED * len(self.draws)) else "unresolved"
+        return (
+            "holds"
+            if counts["holds"] >= max(1, MIN_RESOLVED_SHARE * len(self.draws))
+            else "unresolved"
+        )
 
     @property
     def failed(self) -> tuple[Part, ...]:

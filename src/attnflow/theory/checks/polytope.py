@@ -14,7 +14,7 @@ from attnflow.observe import clusters, exponential_rate, hull
 from attnflow.systems import PureAttention, RescaledAttention
 from attnflow.theory import triples
 from attnflow.theory.checks.base import SAVES, FlowCheck, Trial, keys
-from attnflow.theory.limits import SAME_POINT, boundary_distance, late, size, still_moving
+from attnflow.theory.limits import SAME_POINT_TOL, boundary_distance, late, size, still_moving
 from attnflow.verdicts import Quantity
 
 SIZES = ((24, 2), (40, 3))
@@ -74,9 +74,9 @@ class Polytope(FlowCheck):
         shrinks = Quantity("escape from an earlier hull", escape / start, "≤", 1e-6)
         if shrinks.holds and (why := still_moving(xs, 1e-3)):
             return why
-        same = SAME_POINT * size(xs)
+        same = SAME_POINT_TOL * size(xs)
         points = clusters(z, same).count
-        at_vertices = hull(z, tol=SAME_POINT).distance(z) <= same
+        at_vertices = hull(z, tol=SAME_POINT_TOL).distance(z) <= same
         return [
             shrinks,
             Quantity("distance to ∂K ∪ {0}", boundary_distance(xs).max(), "≤", 1e-3),

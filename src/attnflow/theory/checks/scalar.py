@@ -15,7 +15,7 @@ from attnflow.theory.checks.base import FIT, FlowCheck, Trial, keys, unfitted
 from attnflow.theory.checks.equations import plain_weights, weights_of
 from attnflow.verdicts import Quantity
 
-SETTLED = 1e-6
+UNIT_ROW_TOL = 1e-6
 """A row within this distance of a unit row is that row."""
 
 
@@ -48,7 +48,7 @@ class Leaders(FlowCheck):
         beta = float(system.beta)
         Ps = [plain_weights(np.exp(t * V) * z, Q, K, beta) for t, z in zip(ts, xs, strict=True)]
         away = np.array([rows_away(P, z) for P, z in zip(Ps, xs, strict=True)])
-        settled = away[-1] <= SETTLED
+        settled = away[-1] <= UNIT_ROW_TOL
         P = Ps[-1]
         off = np.abs(np.asarray(attention(system, xs[-1], ts[-1])) - P).max()
         slowest = away[:, settled].max(axis=1) if settled.any() else away.min(axis=1)

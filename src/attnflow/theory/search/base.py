@@ -11,13 +11,13 @@ import numpy as np
 from attnflow.errors import IncompleteRun, InputError
 from attnflow.theory.checks.base import Trial
 
-TIGHTER = 1e-3
+TIGHTER_FACTOR = 1e-3
 """A hit is run again with tolerances this much smaller."""
 
 TOLERANCES = ("rtol", "atol", "tol")
 """The tolerances that methods have."""
 
-LONGER = 1.6
+LONGER_FACTOR = 1.6
 """… and for this much longer."""
 
 
@@ -39,7 +39,7 @@ class Finding:
     trial: Trial | None = None
 
 
-ATTEMPTS = 1000
+MAX_DRAWS = 1000
 """Draws among which one must meet a question's hypothesis."""
 
 
@@ -80,9 +80,9 @@ class Question(abc.ABC):
                 f"method {method!r} has no tolerance that could be tightened: a question that runs "
                 f"it needs a `tighter` of its own, and {self.id} has none."
             )
-        smaller = {name: TIGHTER * float(getattr(method, name)) for name in named}
+        smaller = {name: TIGHTER_FACTOR * float(getattr(method, name)) for name in named}
         method = replace(method, **smaller, max_steps=4 * method.max_steps)
-        return replace(trial, ts=LONGER * np.asarray(trial.ts), method=method)
+        return replace(trial, ts=LONGER_FACTOR * np.asarray(trial.ts), method=method)
 
     def examine(self, trial: Trial) -> Finding:
         """`look`; a hit must be seen again at a tighter tolerance before it is one."""

@@ -16,7 +16,7 @@ from attnflow.theory.search.base import Finding, Question
 
 TS = np.array([0.0, 20.0, 25.0])
 
-PATIENCE = 20_000
+MAX_STEPS = 20_000
 """Steps after which a candidate is given up."""
 
 
@@ -69,7 +69,7 @@ class GoodTriples(Codimension):
         n, d, k = self.sizes[int(jax.random.randint(which, (), 0, len(self.sizes)))]
         system = RescaledAttention(**triples.hyperplanes(d, draw, growing=k)._asdict())
         x0 = initial.cube(n, d, side=2.0, key=tokens)
-        return Trial({"n": n, "d": d, "k": k}, system, x0, TS, late(PATIENCE))
+        return Trial({"n": n, "d": d, "k": k}, system, x0, TS, late(MAX_STEPS))
 
 
 class AnyValue(Codimension):
@@ -88,7 +88,7 @@ class AnyValue(Codimension):
         Q, K = triples.positive_scores(d, scores)
         x0 = initial.cube(n, d, side=8.0, key=tokens)
         system = RescaledAttention(Q=Q, K=K, V=value(kind, d, draw))
-        return Trial({"n": n, "d": d, "V": kind}, system, x0, TS, late(PATIENCE))
+        return Trial({"n": n, "d": d, "V": kind}, system, x0, TS, late(MAX_STEPS))
 
 
 def value(kind: str, d: int, key: Any) -> Any:

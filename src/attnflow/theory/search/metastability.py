@@ -15,7 +15,7 @@ from attnflow.systems import SA
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.search.base import Finding, Question
 
-DECADES = 1.0
+MIN_DECADES = 1.0
 """A state is metastable when it lasts until ten times the time at which it formed."""
 
 
@@ -48,7 +48,7 @@ class Metastability(Question):
         }
         m = max(lasted, key=lasted.__getitem__) if lasted else 1
         longest = lasted.get(m, 0.0)
-        if longest < DECADES and counts[-1] == 1:
+        if longest < MIN_DECADES and counts[-1] == 1:
             return Finding("none", True, f"one cluster; {m} clusters lasted {longest:.2f} decades")
         return Finding(f"{m} clusters lasted", sentence=f"{longest:.1f} decades")
 

@@ -11,7 +11,7 @@ from attnflow.errors import InputError
 from attnflow.records import plain, read_json, read_record, write_json
 from attnflow.retired import RenamedAttribute
 
-MOST = 2**31
+MAX_RUNS = 2**31
 """The number of runs that a search stays below."""
 
 
@@ -69,6 +69,6 @@ class Record:
                     f"{path} is a record of an earlier version: in it, call 'seed' 'key'."
                 ) from None
             raise
-        if not 0 <= record.runs < MOST or any(count < 0 for count in record.tally.values()):
+        if not 0 <= record.runs < MAX_RUNS or any(count < 0 for count in record.tally.values()):
             raise InputError(f"{path} is no record of a search: it counts {record.runs} runs.")
         return record

@@ -15,10 +15,10 @@ from attnflow.systems import USA
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.search.base import Finding, Question
 
-CRITICAL = 1e-11
+GRADIENT_TOL = 1e-11
 """A gradient below this, in units of the Hessian, is that of a critical point."""
 
-STRICT = 1e-9
+EIGENVALUE_TOL = 1e-9
 """An eigenvalue above this part of the largest modulus is positive."""
 
 
@@ -48,11 +48,11 @@ class Saddles(Question):
         x, steepness = critical_point(trial.x0, beta)
         eigenvalues = np.linalg.eigvalsh(np.asarray(hessian(x, beta)))
         scale = np.abs(eigenvalues).max()
-        if steepness > CRITICAL * scale:
+        if steepness > GRADIENT_TOL * scale:
             return Finding("no critical point found")
         if float(diameter(x)) < 1e-4:
             return Finding("one cluster")
-        index = int((eigenvalues > STRICT * scale).sum())
+        index = int((eigenvalues > EIGENVALUE_TOL * scale).sum())
         if index:
             return Finding(f"strict saddle of index {index}")
         sentence = f"largest eigenvalue {eigenvalues.max() / scale:.1e} of the largest modulus"

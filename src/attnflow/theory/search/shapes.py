@@ -13,8 +13,8 @@ from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import Trial
 from attnflow.theory.geometry import limit_geometry
 from attnflow.theory.limits import late, leading_coordinates, measured_geometry, still_moving
-from attnflow.theory.search.base import ATTEMPTS, Finding, Question
-from attnflow.theory.search.codimension import PATIENCE, value
+from attnflow.theory.search.base import MAX_DRAWS, Finding, Question
+from attnflow.theory.search.codimension import MAX_STEPS, value
 
 
 class Shapes(Question):
@@ -30,7 +30,7 @@ class Shapes(Question):
     def draw(self, key: Any) -> Trial:
         """Ginibre Q and K, V of any kind that grows, until no row of Table 1 applies."""
         n, d = 16, 3
-        for attempt in range(ATTEMPTS):
+        for attempt in range(MAX_DRAWS):
             which, scores, draw, tokens = jax.random.split(jax.random.fold_in(key, attempt), 4)
             kind = self.kinds[int(jax.random.randint(which, (), 0, len(self.kinds)))]
             Q, K = weights.ginibre(d, heads=2, scale=d**-0.5, key=scores)
@@ -40,13 +40,13 @@ class Shapes(Question):
                 break
         else:
             raise InputError(
-                f"{self.id}: none of {ATTEMPTS} draws had a V that grows and no row of Table 1 "
+                f"{self.id}: none of {MAX_DRAWS} draws had a V that grows and no row of Table 1 "
                 f"that applies: take other kinds of V than {', '.join(self.kinds)}."
             )
         x0 = initial.cube(n, d, side=8.0, key=tokens)
         ts = np.array([0.0, 20.0, 25.0])
         return Trial(
-            {"n": n, "d": d, "V": kind}, RescaledAttention(Q=Q, K=K, V=V), x0, ts, late(PATIENCE)
+            {"n": n, "d": d, "V": kind}, RescaledAttention(Q=Q, K=K, V=V), x0, ts, late(MAX_STEPS)
         )
 
     def look(self, trial: Trial) -> Finding:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnflow.errors import InputError
-from attnflow.explore import places
+from attnflow.explore import paths
 
 
 @pytest.fixture
@@ -42,25 +42,25 @@ def tree(tmp_path):
 
 def test_stores_and_models_are_found(tree):
     """Not those behind links, in hidden folders, too deep, or within another."""
-    assert places.stores(tree) == ["a/b/c/deep-store", "store"]
-    assert places.models(tree) == ["a/b/c/deep-model", "model"]
+    assert paths.stores(tree) == ["a/b/c/deep-store", "store"]
+    assert paths.models(tree) == ["a/b/c/deep-model", "model"]
 
 
 def test_the_folder_itself(tree):
-    assert places.stores(tree / "store") == ["."]
-    assert places.inside(tree / "store", ".") == (tree / "store").resolve()
+    assert paths.stores(tree / "store") == ["."]
+    assert paths.inside(tree / "store", ".") == (tree / "store").resolve()
 
 
 def test_what_is_found_is_inside(tree):
-    for name in (*places.stores(tree), *places.models(tree)):
-        assert tree.resolve() in places.inside(tree, name).parents
+    for name in (*paths.stores(tree), *paths.models(tree)):
+        assert tree.resolve() in paths.inside(tree, name).parents
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "store", "a/../store", "./a//b", "not/there", "near/b", ".hidden/store"]
 )
 def test_inside(tree, name):
-    assert tree.resolve() in (places.inside(tree, name), *places.inside(tree, name).parents)
+    assert tree.resolve() in (paths.inside(tree, name), *paths.inside(tree, name).parents)
 
 
 @pytest.mark.parametrize(
@@ -81,14 +81,14 @@ def test_inside(tree, name):
 def test_outside(tree, name):
     (tree.parent / "inside-too").mkdir()
     with pytest.raises(InputError, match="is not inside the folder"):
-        places.inside(tree, name)
+        paths.inside(tree, name)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "circle/a"])
 def test_what_is_no_path(tree, name):
     """Newer Pythons leave a circle of links as it is."""
     with contextlib.suppress(InputError):
-        assert places.inside(tree, name) == tree.resolve() / name
+        assert paths.inside(tree, name) == tree.resolve() / name
 
 
 @settings(deadline=None)
@@ -100,7 +100,7 @@ def test_no_name_leads_out(tmp_path_factory, parts):
         (root / "link").symlink_to(root.parent)
     for name in ("/".join(parts), os.sep + os.sep.join(parts)):
         try:
-            path = places.inside(root, name)
+            path = paths.inside(root, name)
         except InputError:
             continue
         assert os.path.commonpath([root.resolve(), path.resolve()]) == str(root.resolve())
@@ -111,6 +111,6 @@ def test_a_folder_without_end_is_looked_at_in_part(tmp_path, monkeypatch):
         (tmp_path / f"{k:02}").mkdir()
     (tmp_path / "99" / "blocks").mkdir(parents=True)
     (tmp_path / "99" / "zarr.json").write_text("{}")
-    assert places.stores(tmp_path) == ["99"]
-    monkeypatch.setattr(places, "SEEN", 10)
-    assert places.stores(tmp_path) == []
+    assert paths.stores(tmp_path) == ["99"]
+    monkeypatch.setattr(paths, "MAX_FOLDERS", 10)
+    assert paths.stores(tmp_path) == []

@@ -6,7 +6,15 @@ from scipy.linalg import expm
 
 import reference
 from attnflow.figures.perspective.fig2 import life_of_two
-from attnflow.figures.second import Head, followed, pure, rescaled, solution, sphere, weights
+from attnflow.figures.scipy_solution import (
+    Head,
+    compare_with_scipy,
+    pure,
+    rescaled,
+    solution,
+    sphere,
+    weights,
+)
 
 TS = [0.0, 0.3, 0.6]
 
@@ -46,10 +54,10 @@ def test_rescaled_tokens_are_tokens_of_pure_attention_seen_through_their_growth(
 def test_a_run_that_is_right_is_followed_and_others_are_not(rng):
     x0 = rng.normal(size=(2, 6, 3))
     xs = np.moveaxis(solution(rescaled(beta=2.0), x0, TS), 0, -3)
-    assert followed("", rescaled(beta=2.0), TS, xs).value < 1e-7
-    assert followed("", rescaled(beta=1.0), TS, xs).value > 0.05
+    assert compare_with_scipy("", rescaled(beta=2.0), TS, xs).value < 1e-7
+    assert compare_with_scipy("", rescaled(beta=1.0), TS, xs).value > 0.05
     still = np.repeat(x0[:, None], 3, axis=1)
-    assert followed("", rescaled(beta=2.0), TS, still).value == pytest.approx(1.0)
+    assert compare_with_scipy("", rescaled(beta=2.0), TS, still).value == pytest.approx(1.0)
 
 
 def test_coordinates_are_compared_in_their_own_units(rng):
@@ -57,8 +65,8 @@ def test_coordinates_are_compared_in_their_own_units(rng):
     V = np.diag([1.0, 2.0])
     xs = solution(pure(Head(V=V)), rng.normal(size=(6, 2)) * [1.0, 1e6], TS)
     xs[1:, :, 0] *= 1.001
-    assert followed("", pure(Head(V=V)), TS, xs, most=1).holds
-    assert not followed("", pure(Head(V=V)), TS, xs, most=1, along=np.eye(2)).holds
+    assert compare_with_scipy("", pure(Head(V=V)), TS, xs, most=1).holds
+    assert not compare_with_scipy("", pure(Head(V=V)), TS, xs, most=1, along=np.eye(2)).holds
 
 
 def test_two_clusters_meet_when_scipy_says():

@@ -80,7 +80,9 @@ def test_pictures(flow):
 def test_a_picture_taken_while_it_plays_is_of_the_moment_that_is_shown(visit):
     page = visit("/?n=6&d=2&until=6.0", motion="no-preference")
     settled(page, "flow", "became")
-    page.wait_for_function("document.getElementById('flow-said').innerText.startsWith('t = 1')")
+    page.wait_for_function(
+        "document.getElementById('flow-time-label').innerText.startsWith('t = 1')"
+    )
     with page.expect_download():
         page.click("#flow-save-png")
     assert page.inner_text("#flow-play") == "Play"
@@ -89,7 +91,7 @@ def test_a_picture_taken_while_it_plays_is_of_the_moment_that_is_shown(visit):
     xs = expected("/?n=6&d=2&until=6.0").xs
 
     def apart():
-        t = float(page.inner_text("#flow-said").split(",")[0].removeprefix("t ="))
+        t = float(page.inner_text("#flow-time-label").split(",")[0].removeprefix("t ="))
         return np.abs(drawn - xs[round(t / 6.0 * 80)]).max()
 
     until = time.monotonic() + 10  # the words may come a moment later

@@ -25,10 +25,10 @@ Field = Callable[[float, np.ndarray], np.ndarray]
 RTOL, ATOL = 1e-9, 1e-11
 """Tolerances for SciPy, much smaller than those of the figures' runs."""
 
-CLOSE = 1e-4
+DEFAULT_TOL = 1e-4
 """How far off a run may be, relative to the distance travelled: more than its method's error."""
 
-ROUGH = 1e-2
+COARSE_TOL = 1e-2
 """The same for runs with large fixed steps, which are less accurate."""
 
 
@@ -142,7 +142,7 @@ def solution(
     return found.y.T.reshape(len(times), *x0.shape)
 
 
-def followed(
+def compare_with_scipy(
     equation: str,
     field: Field,
     ts: Real[ArrayLike, " T"] | Numbers,
@@ -151,7 +151,7 @@ def followed(
     until: float = np.inf,
     most: int = 8,
     along: Inexact[np.ndarray, "m d"] | None = None,
-    bound: float = CLOSE,
+    bound: float = DEFAULT_TOL,
 ) -> Quantity:
     """How far a run is from SciPy's solution, save to save, relative to the distance travelled.
 

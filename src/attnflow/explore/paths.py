@@ -9,9 +9,9 @@ from pathlib import Path
 
 from attnflow.errors import InputError
 
-DEEPEST = 4
-MOST = 200
-SEEN = 10_000
+MAX_DEPTH = 4
+MAX_FOUND = 200
+MAX_FOLDERS = 10_000
 """So many folders are looked at, so that a page that was started at / shows soon."""
 
 
@@ -45,14 +45,14 @@ def _holding(folder: Path, file: str, fits: Callable[[Path], bool]) -> list[str]
     """Folders that hold a file and fit; what is inside of one is not looked at."""
     found: list[str] = []
     root = folder.resolve()
-    for path, below, files in islice(os.walk(root), SEEN):
+    for path, below, files in islice(os.walk(root), MAX_FOLDERS):
         here = Path(path)
         if file in files and fits(here):
             found.append(str(here.relative_to(root)))
             below.clear()
-        if len(here.relative_to(root).parts) >= DEEPEST:
+        if len(here.relative_to(root).parts) >= MAX_DEPTH:
             below.clear()
         below[:] = sorted(name for name in below if not name.startswith("."))
-        if len(found) >= MOST:
+        if len(found) >= MAX_FOUND:
             break
     return sorted(found)

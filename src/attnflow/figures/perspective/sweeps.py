@@ -31,13 +31,13 @@ SPEC: dict[str, Any] = {
 """What the phase diagrams of [P] have in common, at the size of the paper."""
 
 
-def swept(spec: Mapping[str, Any]) -> xarray.Dataset:
+def run_sweep(spec: Mapping[str, Any]) -> xarray.Dataset:
     """Run a sweep in a temporary store and return all that it found."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store.zarr"
-        tally = sweep.run(spec, store)
-        if tally.failures:
-            raise RuntimeError(f"the sweep failed: {tally.failures[0].error}")
+        progress = sweep.run(spec, store)
+        if progress.failures:
+            raise RuntimeError(f"the sweep failed: {progress.failures[0].error}")
         return sweep.load(store).load()
 
 
