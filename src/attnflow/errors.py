@@ -36,9 +36,12 @@ class Fault(NamedTuple):
 class InputError(ValueError):
     """Something that was passed in is wrong; the message names it and says what would be right.
 
-    The message is made of the attributes: `where` (the places that lead to the mistake, the
-    outermost first), `reason` (a whole sentence, or its first half if there is a remedy) and
-    `remedy`. Where it quotes something long, its middle is left out.
+    The message is made of its parts. Where it quotes something long, its middle is left out.
+
+    Args:
+        reason: a whole sentence, or its first half if there is a remedy.
+        where: the places that lead to the mistake, the outermost first.
+        remedy: what to do about it.
 
     >>> error = InputError("must be above 0", where=("system", "beta"), remedy="take 1")
     >>> str(error), error.where, error.remedy
@@ -86,7 +89,15 @@ class WriteError(InputError, OSError):
 
 
 class _Partial(BaseException):
-    """A run that ended early, with what it has reached."""
+    """A run that ended early, with what it has reached.
+
+    Args:
+        reason: why it ended, in a sentence.
+        time: how far it got, the smallest time over a batch.
+        trajectory: everything up to there: the saves that were reached, NaN where a member of a
+            batch did not reach one, and the last state as `trajectory.final`.
+        remedy: what to do, in a sentence.
+    """
 
     def __init__(self, reason: str, *, time: float, trajectory: Any, remedy: str = ""):
         said = reason
@@ -104,12 +115,7 @@ class _Partial(BaseException):
 
 
 class IncompleteRun(_Partial, RuntimeError):
-    """A run could not go on: `reason` says why, and `remedy` what to do.
-
-    `time` is how far it got (the smallest over a batch) and `trajectory` holds everything up to
-    there: the saves that were reached, NaN where a member of a batch did not reach one, and the
-    last state as `trajectory.final`.
-    """
+    """A run could not go on; what it reached is in its `trajectory`."""
 
 
 class Interrupted(_Partial, KeyboardInterrupt):

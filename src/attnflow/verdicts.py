@@ -16,8 +16,13 @@ Part = Literal["theorem", "equation"]
 class Quantity:
     """A number that was measured beside its bound: that of a theorem, a figure or a target.
 
-    `part` says what it is evidence of: that the theorem holds, or that the run solves its equation.
-    A bound is `vacuous` where nothing that can be run comes near it: it holds, and shows nothing.
+    Args:
+        name: what was measured.
+        value: the number.
+        sense: "≤" or "≥", the side of the bound on which it should be.
+        bound: the bound.
+        part: what it is evidence of: that the theorem holds, or that the run solves its equation.
+        vacuous: whether nothing that can be run comes near the bound: it holds, and shows nothing.
 
     >>> Quantity("diameter", 1e-9, "≤", 1e-6).holds
     True

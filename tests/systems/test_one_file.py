@@ -9,8 +9,7 @@ import pytest
 import attnflow as af
 from attnflow import sweep
 from attnflow.explore.form import Form
-from attnflow.spec import parse_spec, parse_sweep
-from attnflow.spec.write import write_spec
+from attnflow.spec import parse_spec, parse_sweep, write_spec
 from attnflow.systems.presets import MATRIX, Preset
 from command import call
 
@@ -67,9 +66,9 @@ def test_it_runs_as_its_equation_says():
 
 
 def test_a_sweep_has_its_numbers_as_axes(tmp_path):
-    axes = {"axes": {"rate": [0.5, 1.0]}, "keep": {"size": {"observable": "diameter"}}}
+    axes = {"axes": {"system.rate": [0.5, 1.0]}, "keep": {"size": {"observable": "diameter"}}}
     sweep.run(parse_sweep(SPEC | axes), tmp_path / "store")
-    sizes = sweep.load(tmp_path / "store")["size"].sel(rate=[0.5, 1.0]).values
+    sizes = sweep.load(tmp_path / "store")["size"].values
     assert np.isfinite(sizes).all()
 
 

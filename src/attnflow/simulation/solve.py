@@ -250,11 +250,9 @@ class Solution(eqx.Module):
     rejected: Int[Array, ""]
     merges: Any
 
-    def __iter__(self) -> Any:
-        """Refused: it was a tuple of three in 0.1."""
+    def __getitem__(self, number: Any) -> Any:
+        """Refused, as is unpacking: it was a tuple of three in 0.1."""
         raise TypeError("solve returns a Solution now: take its .xs, .final and .steps by name.")
-
-    __getitem__ = __iter__
 
 
 def solve(

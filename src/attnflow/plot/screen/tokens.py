@@ -31,7 +31,7 @@ def tokens(
         ts: times, shape (T,).
         xs: tokens, shape (T, n, d).
         on_sphere: whether tokens live on a unit sphere.
-        **shown: more arguments of `start_of_tokens`.
+        shown: more arguments of `start_of_tokens`.
 
     >>> ts, xs = np.array([0.0, 1.0]), np.array([[[1.0, 0.0]], [[0.0, 1.0]]])
     >>> figure = tokens(ts, xs, on_sphere=True)
