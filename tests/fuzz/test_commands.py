@@ -51,7 +51,7 @@ WORK = [
     ("attnflow.sweep", "run"),
     ("attnflow.models.survey", "survey"),
     ("attnflow.explore", "create_app"),
-    ("attnflow.bench", "undisturbed"),
+    ("attnflow.bench", "measure_undisturbed"),
 ]
 """What a command calls when all its input is checked."""
 

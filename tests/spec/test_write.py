@@ -40,6 +40,8 @@ METHODS = [None, af.Adaptive(rtol=1e-6), af.Layers(dt=0.5), af.Coarsening(tol=1e
 class Window(Mask):
     """A token sees itself and the one before."""
 
+    tokens = None
+
     def rows(self, i, n):
         back = i[:, None] - jnp.arange(n)
         return (back >= 0) & (back <= 1)

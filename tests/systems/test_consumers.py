@@ -334,7 +334,7 @@ def test_lyapunov_exponents(name):
     if said is None:
         assert name not in FLOWING
         return
-    direction = jax.random.fold_in(jax.random.key(0), PERTURBATION_SALT)
+    direction = jax.random.fold_in(key, PERTURBATION_SALT)
     u = system.space.project(x, jax.random.normal(direction, x.shape))
     near = system.retract(x + 1e-6 * u / jnp.linalg.norm(u))
     one, other = (followed(system, start, ts, method, key) for start in (x, near))

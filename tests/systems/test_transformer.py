@@ -306,6 +306,7 @@ def test_a_spec_draws_its_weights_and_holds_them(name):
         (lambda: af.PreNormTransformer(gain=np.ones((3, D))), "row for each sub-layer"),
         (lambda: AffineHeads(V=np.ones((2, D))), "V must be square"),
         (lambda: AffineHeads(V=np.ones((2, D)), O=np.ones((D, 3))), "O must be d × v"),
+        (lambda: AffineHeads(O=np.ones(D)), "O must be a number, a matrix"),
         (lambda: AffineHeads(Q=np.eye(D), b_Q=np.ones(2)), "b_Q must have one entry"),
         (lambda: AffineHeads(b_O=np.ones((2, D))), "b_O must have one entry"),
         (lambda: FeedForward(w=np.ones((D, M)), a=np.ones((M + 1, D))), "agree on m"),

@@ -29,11 +29,7 @@ def negated(trial: Trial) -> Trial:
     """The same heads with −V."""
     heads = trial.system.heads
     V = -1.0 if heads.V is None else -heads.V
-    kind = type(trial.system)
-    if kind in (SA, USA):
-        system = kind(trial.system.beta, Q=heads.Q, K=heads.K, V=V)
-    else:
-        system = kind(heads.Q, heads.K, V)
+    system = type(trial.system)(trial.system.beta, Q=heads.Q, K=heads.K, V=V)
     return replace(trial, system=system)
 
 
@@ -108,7 +104,7 @@ TWINS: dict[str, Callable[[Trial], Trial]] = {
     "TC.5": with_system(lambda system: PureAttention(V=-1.0, beta=3.0)),
     "T4.1": double_leading,
     "L-dual": with_system(lambda s: PureAttention(Q=s.heads.Q, K=s.heads.K, V=s.heads.V)),
-    "T5.1": with_system(lambda s: Deaf(s.heads.Q, s.heads.K, s.heads.V)),
+    "T5.1": with_system(lambda s: Deaf(Q=s.heads.Q, K=s.heads.K, V=s.heads.V)),
     "C4.2": double_leading,
     "R4": negated,
     "P3.4": lambda trial: replace(trial, data=[3.0 * x for x in trial.data]),

@@ -19,6 +19,8 @@ from attnflow.systems.fields import AttentionField, Field
 class MeasureSystem(System):
     """The flow of the measure that many tokens of `system` have; a subclass gives its `rate`."""
 
+    noise_obstacle = "has a density for its state, not tokens: take the density of Noisy tokens"
+
     system: System
     space: Space
 
@@ -66,11 +68,6 @@ class MeasureSystem(System):
                 "masses: a density has no tokens that could have masses: leave them out."
             )
         return self.rate(t, x)
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """Noise belongs to the tokens: the density of `Noisy` tokens diffuses."""
-        return "has a density for its state, not tokens: take the density of Noisy tokens"
 
     def parameters(self) -> dict[str, Any]:
         return {"system": self.system}

@@ -233,6 +233,8 @@ class TangentFlow(Tangent):
 class TangentDiffusion(Tangent, Diffusive):
     """The tangent flow along a noisy path: the noise moves x, and its derivative moves u."""
 
+    additive = False
+
     space: Space
     system: Diffusive
     key: Key[Array, ""] | None
@@ -243,10 +245,6 @@ class TangentDiffusion(Tangent, Diffusive):
     @property
     def ito(self) -> bool:
         return self.system.ito
-
-    @property
-    def additive(self) -> bool:
-        return False  # a kick also turns u
 
     def noise_rate(self, x: Any) -> Float[Array, ""]:
         return self.system.noise_rate(x.x)

@@ -6,7 +6,7 @@ from attnflow.simulation.filippov import Filippov
 from attnflow.simulation.lost import LostDigits
 from attnflow.simulation.merging import Merges
 from attnflow.simulation.methods import Adaptive, Fixed, Layers, Method
-from attnflow.simulation.solve import solve
+from attnflow.simulation.solve import Solution, solve
 from attnflow.simulation.trajectory import Trajectory
 
 METHODS: dict[str, type[Method]] = {
@@ -24,6 +24,7 @@ __all__ = [
     "LostDigits",
     "Merges",
     "Method",
+    "Solution",
     "Trajectory",
     "simulate",
     "solve",

@@ -37,6 +37,7 @@ class HostMethod(Method):
     """A method whose loop is not compiled: it walks from one discrete change to the next."""
 
     on_host = True
+    stages = 1
 
     @abc.abstractmethod
     def walk(
@@ -56,10 +57,6 @@ class HostMethod(Method):
             f"method {self!r} runs on the host, where it can stop at every change of course: call "
             "simulate with concrete arrays, outside of jit, grad and vmap."
         )
-
-    @property
-    def stages(self) -> int:
-        return 1
 
 
 def run_on_host(

@@ -146,6 +146,8 @@ class Method(eqx.Module):
 class ErrorControlled(Method):
     """Steps whose size an estimate of their error decides; a subclass says what is integrated."""
 
+    limits_steps = True
+
     rtol: Array
     atol: Array
     max_steps: int = eqx.field(static=True)
@@ -185,11 +187,6 @@ class ErrorControlled(Method):
     def stages(self) -> int:
         return ADAPTIVE_SOLVERS[self.solver].tableau.num_stages
 
-    @property
-    def limits_steps(self) -> bool:
-        """True: `max_steps` is a promise."""
-        return True
-
     def _typed(self) -> str:
         return (
             f"rtol={as_typed(self.rtol)}, atol={as_typed(self.atol)}, "
@@ -215,6 +212,8 @@ class Adaptive(ErrorControlled):
     Adaptive(rtol=1e-06, atol=1e-10, solver='dopri8', max_steps=100000)
     """
 
+    uses_encoding = True
+
     def __init__(
         self,
         rtol: Any = 1e-8,
@@ -230,10 +229,6 @@ class Adaptive(ErrorControlled):
         """The solver under the controller, retracted."""
         solver = Retracted(ADAPTIVE_SOLVERS[self.solver](), system, self.tolerance(ts.dtype))
         return self._continuous(system, masses, solver, self.controller(ts), None)
-
-    @property
-    def uses_encoding(self) -> bool:
-        return True
 
     def __repr__(self) -> str:
         return f"Adaptive({self._typed()})"
@@ -252,6 +247,8 @@ class Fixed(Method):
     >>> Fixed(0.1)
     Fixed(dt=0.1, solver='rk4')
     """
+
+    uses_encoding = True
 
     dt: Array
     solver: str = eqx.field(static=True)
@@ -277,10 +274,6 @@ class Fixed(Method):
     def steps_limit(self, system: System, ts: Any) -> int:
         """As many steps as it takes."""
         return steps_between(ts, self.dt, system)
-
-    @property
-    def uses_encoding(self) -> bool:
-        return True
 
     @property
     def stages(self) -> int:
@@ -313,6 +306,8 @@ class Layers(Method):
     Layers(dt=1.0)
     """
 
+    stages = 1
+
     dt: Array
 
     def __init__(self, dt: Any = 1.0):
@@ -341,10 +336,6 @@ class Layers(Method):
     @property
     def layer_step(self) -> Array:
         return self.dt
-
-    @property
-    def stages(self) -> int:
-        return 1
 
     def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
         """Save times must be whole numbers of layers after the start."""

@@ -43,6 +43,8 @@ class Aggregation(Pairwise):
     source: ClassVar[str] = "[P](3.10), slides"
     space = Euclidean()
     preset = Preset(None, 0.0, "cube", 0.8, side=2.0, method="coarsening", n=40)
+    autonomous = True
+    noise_obstacle = None
 
     W: Any
 
@@ -82,15 +84,6 @@ class Aggregation(Pairwise):
             return shares @ jnp.where(acts, values, 0)
 
         return shares @ in_blocks(jax.vmap(row), x) / 2
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """None: the state is the tokens."""
-        return None
 
     @property
     def merging_obstacle(self) -> str | None:

@@ -24,11 +24,7 @@ class AngleSystem(System):
     """
 
     space = Circle()
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """None: noise turns the angles."""
-        return None
+    noise_obstacle = None
 
     def positions(self, x: Num[Array, "n 1"]) -> Float[Array, "n 2"]:
         """The tokens `(cos θ, sin θ)` on the unit circle."""
@@ -44,6 +40,10 @@ class Oscillators(AngleSystem):
 
     oscillates = True
     drawn: ClassVar = {"omega": Drawn(FREQUENCIES, "n")}
+    autonomous = True
+    merging_obstacle = (
+        "its tokens are angles, which may meet a whole turn apart or at different speeds"
+    )
 
     K: Float[Array, ""]
     omega: Float[Array, "*n"] | None
@@ -75,15 +75,6 @@ class Oscillators(AngleSystem):
         """There must be as many angles as frequencies."""
         if self.omega is not None:
             require_length(self.omega, x, "omega")
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Angles have frequencies of their own, and turns."""
-        return "its tokens are angles, which may meet a whole turn apart or at different speeds"
 
     def parameters(self) -> dict[str, Any]:
         """K, and the frequencies if there are any."""

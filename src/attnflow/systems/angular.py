@@ -22,6 +22,11 @@ class AngularAttention(AngleSystem, Pairwise):
     a token's own term is exactly 0.
     """
 
+    autonomous = True
+    merging_obstacle = (
+        "its tokens are angles, which may meet a whole turn apart: take SA or USA with d = 2"
+    )
+
     beta: Float[Array, ""]
 
     def __init__(self, beta: Float[ArrayLike, ""] | int):
@@ -59,15 +64,6 @@ class AngularAttention(AngleSystem, Pairwise):
             return self.factor(weights, beta) * jnp.sum(weights * jnp.sin(ahead), axis=1)
 
         return in_blocks(speeds, theta)[:, None]
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Angles may differ by whole turns."""
-        return "its tokens are angles, which may meet a whole turn apart: take SA or USA with d = 2"
 
     def parameters(self) -> dict[str, Any]:
         return {"beta": self.beta}

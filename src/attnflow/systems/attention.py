@@ -52,6 +52,8 @@ class AttentionSystem(System):
             what is fastest for the number of tokens.
     """
 
+    noise_obstacle: ClassVar[str | None] = None
+
     kind: eqx.AbstractVar[Kind]
     heads: AbstractHeads
     beta: Float[Array, ""]
@@ -106,11 +108,6 @@ class AttentionSystem(System):
     @property
     def attention_system(self) -> AttentionSystem:
         return self
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """None: the state is the tokens."""
-        return None
 
     def drift(
         self, t: Any, x: Real[Array, "n d"], masses: Float[Array, " n"] | None = None

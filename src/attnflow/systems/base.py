@@ -234,11 +234,9 @@ class System(eqx.Module):
 class Random(System):
     """A system that draws random numbers as it runs, from a key that `simulate` gives it."""
 
-    key: eqx.AbstractVar[Key[Array, ""] | None]
+    random = True
 
-    @property
-    def random(self) -> bool:
-        return True
+    key: eqx.AbstractVar[Key[Array, ""] | None]
 
     def with_key(self, key: Key[Array, ""]) -> Random:
         """The system that draws its numbers from this key."""
@@ -254,6 +252,7 @@ class Diffusive(Random):
 
     dynamics: ClassVar[str] = "diffusion"
     diffuse = RenamedAttribute("apply_noise")
+    noise_obstacle = "has noise already"
 
     @property
     def ito(self) -> bool:
@@ -283,11 +282,6 @@ class Diffusive(Random):
     ) -> Float[Array, "n d"]:
         """What the increment w of the Brownian motion moves."""
 
-    @property
-    def noise_obstacle(self) -> str | None:
-        """It has noise."""
-        return "has noise already"
-
     def kick(
         self,
         t: Any,
@@ -308,6 +302,7 @@ class Map(System):
     """A system that is a map in time: it has layers and no velocity."""
 
     dynamics: ClassVar[str] = "map"
+    noise_obstacle: ClassVar[str | None] = "is a map in time and no flow"
 
     def velocity(
         self, t: Any, x: Float[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -323,11 +318,6 @@ class Map(System):
         self, k: Any, x: Float[Array, "n d"], dt: Any, masses: Float[Array, " n"] | None = None
     ) -> Float[Array, "n d"]:
         """Layer number k of step dt."""
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """It has no velocity to add noise to."""
-        return "is a map in time and no flow"
 
 
 def row_lengths(y: Array) -> Array:

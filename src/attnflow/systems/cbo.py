@@ -65,6 +65,10 @@ class CBO(Diffusive):
     source: ClassVar[str] = "[P] §9.4"
     space = Euclidean()
     preset = Preset("alpha", 50.0, "cube", 10.0, side=6.0, extra={"objective": "rastrigin"})
+    ito = True
+    additive = False
+    autonomous = True
+    merging_obstacle = "its noise moves equal tokens apart"
 
     alpha: Float[Array, ""]
     lam: Float[Array, ""]
@@ -119,14 +123,6 @@ class CBO(Diffusive):
         far = jnp.linalg.norm(x - self.best(x, masses), axis=-1, keepdims=True)
         return math.sqrt(2) * self.sigma.astype(x.dtype) * far * w
 
-    @property
-    def ito(self) -> bool:
-        return True
-
-    @property
-    def additive(self) -> bool:
-        return False
-
     def noise_rate(self, x: Float[Array, "*n d"]) -> Float[Array, ""]:
         """`dσ²`, at which the noise spreads the squares of distances."""
         return x.shape[-1] * self.sigma**2
@@ -134,15 +130,6 @@ class CBO(Diffusive):
     def cost(self, n: int) -> Cost:
         """Each particle with the one point v."""
         return Cost(n, n)
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Each token has its own noise."""
-        return "its noise moves equal tokens apart"
 
     def parameters(self) -> dict[str, Any]:
         """The objective, by its name if it is one of the library's; α, λ and σ."""

@@ -39,6 +39,7 @@ class ConsensusAttention(AttentionSystem):
     space = Euclidean()
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 10.0, side=4.0)
+    merging_obstacle = RUN_APART
 
     @keywords_only("weights are keywords, as in PureAttention(1.0, Q=Q, K=K, V=V)")
     @options_of(AttentionSystem)
@@ -73,8 +74,3 @@ class ConsensusAttention(AttentionSystem):
     def autonomous(self) -> bool:
         """Whether no weight depends on t."""
         return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Close tokens may run apart on R^d."""
-        return RUN_APART

@@ -34,6 +34,9 @@ class CuckerSmale(Pairwise):
     source: ClassVar[str] = "Cucker–Smale 2007, [E] related work"
     space = Euclidean()
     preset = Preset("K", 2.0, "gaussian", 8.0, of_rows=4)
+    noise_obstacle = "has velocities in its state, and noise would move places as well"
+    autonomous = True
+    merging_obstacle = "birds that meet may have different velocities"
 
     K: Float[Array, ""]
     b: Float[Array, ""]
@@ -66,26 +69,12 @@ class CuckerSmale(Pairwise):
         """Their velocities."""
         return x[:, x.shape[-1] // 2 :]
 
-    @property
-    def noise_obstacle(self) -> str | None:
-        """Noise of flocks acts on velocities, not on places."""
-        return "has velocities in its state, and noise would move places as well"
-
     def check_start(self, x: Float[Array, "*batch n m"]) -> None:
         """Rows are pairs (x, v)."""
         if x.shape[-1] % 2:
             raise InputError(
                 f"x0 must have rows (x, v), an even number of columns, but has {x.shape[-1]}."
             )
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def merging_obstacle(self) -> str:
-        """They may have met in passing."""
-        return "birds that meet may have different velocities"
 
     def parameters(self) -> dict[str, Any]:
         """K and b."""

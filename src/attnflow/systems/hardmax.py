@@ -54,6 +54,8 @@ class Hardmax(Pairwise):
     dynamics: ClassVar[str] = "inclusion"
 
     space = Euclidean()
+    autonomous = True
+    merging_obstacle = "its field jumps, and tokens that are close may follow different leaders"
 
     heads: Heads
 
@@ -108,15 +110,6 @@ class Hardmax(Pairwise):
                 f"x0 has tokens of dimension d = {x.shape[-1]}, but the weights of Hardmax expect "
                 f"d = {self.heads.dim}."
             )
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def merging_obstacle(self) -> str:
-        """The choice may jump."""
-        return "its field jumps, and tokens that are close may follow different leaders"
 
     def parameters(self) -> dict[str, Any]:
         """The weights that are not the identity."""

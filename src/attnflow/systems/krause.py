@@ -47,6 +47,9 @@ class Krause(Pairwise):
     source: ClassVar[str] = "[E] related work, Krause"
     space = Euclidean()
     preset = Preset("radius", 1.0, "cube", 100.0, side=10.0)
+    noise_obstacle = None
+    autonomous = True
+    merging_obstacle = "tokens that are close may see different neighbours"
 
     phi: str | Callable[..., Any] = eqx.field(static=True)
     radius: Float[Array, ""]
@@ -75,20 +78,6 @@ class Krause(Pairwise):
     def restricted(self, basis: Float[Array, "r d"]) -> Krause:
         """Itself: only distances matter."""
         return self
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """None: the state is the tokens."""
-        return None
-
-    @property
-    def autonomous(self) -> bool:
-        return True
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Kernels may end or jump."""
-        return "tokens that are close may see different neighbours"
 
     def parameters(self) -> dict[str, Any]:
         """φ and the radius."""

@@ -39,6 +39,7 @@ class Noisy(Diffusive):
     source: ClassVar[str] = "[P] §9.4"
 
     beta = RenamedAttribute("inverse_temperature")
+    merging_obstacle = "its noise moves equal tokens apart"
 
     system: System
     sigma: Float[Array, ""]
@@ -144,11 +145,6 @@ class Noisy(Diffusive):
     def autonomous(self) -> bool:
         """Whether the drift does not depend on t; the noise is the same at all times."""
         return self.system.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Each token has its own noise."""
-        return "its noise moves equal tokens apart"
 
     def parameters(self) -> dict[str, Any]:
         """The system and σ."""

@@ -24,6 +24,7 @@ class _Normalised(AttentionSystem):
 
     space = Euclidean()
     kind = Softmax()
+    merging_obstacle = RUN_APART
 
     D: Float[Array, " d"]
 
@@ -61,11 +62,6 @@ class _Normalised(AttentionSystem):
     def autonomous(self) -> bool:
         """Whether no weight depends on t."""
         return self.heads.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Close tokens may run apart on R^d."""
-        return RUN_APART
 
     def parameters(self) -> dict[str, Any]:
         """D too."""

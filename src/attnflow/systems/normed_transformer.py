@@ -34,6 +34,7 @@ class _Normed(Block):
     space = Euclidean()
     drawn: ClassVar = Block.drawn | {"gain": BLOCK_WEIGHT, "shift": BLOCK_WEIGHT}
     preset = Preset("beta", 0.5, "gaussian", 24.0, 8, extra=random_feed_forward)
+    merging_obstacle = RUN_APART
 
     norm: Norm
 
@@ -55,11 +56,6 @@ class _Normed(Block):
     def autonomous(self) -> bool:
         """Whether no weight, gain or shift depends on t."""
         return self.heads.autonomous and self._fed_alike and self.norm.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Close tokens may run apart on R^d."""
-        return RUN_APART
 
     @property
     def breaks(self) -> Breaks:

@@ -46,13 +46,11 @@ class Log(Potential):
     1.609438 1.609438
     """
 
+    attracts_nearby = True
+
     def of_square(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """`log(s)/2`."""
         return jnp.log(s) / 2
-
-    @property
-    def attracts_nearby(self) -> bool:
-        return True
 
 
 class Quadratic(Potential):
@@ -62,13 +60,11 @@ class Quadratic(Potential):
     12.5
     """
 
+    attracts_nearby = True
+
     def of_square(self, s: Float[Array, ""]) -> Float[Array, ""]:
         """`s/2`."""
         return s / 2
-
-    @property
-    def attracts_nearby(self) -> bool:
-        return True
 
 
 class Power(Potential):

@@ -77,6 +77,9 @@ class RescaledAttention(AttentionSystem):
     space = Euclidean()
     kind = Softmax()
     preset = Preset("beta", 1.0, "cube", 10.0, 3)
+    encoded = True
+    merging_obstacle = "its field changes in time, and tokens that have met may part again"
+    noise_obstacle = "is integrated in other coordinates than its state"
 
     split: Split | None
     mu: Float[Array, ""]
@@ -128,10 +131,6 @@ class RescaledAttention(AttentionSystem):
         if self.split is not None:
             along = apply(self.split.basis.astype(x.dtype), along)
         return along - apply(self.total.astype(x.dtype), x)
-
-    @property
-    def encoded(self) -> bool:
-        return True
 
     def encode(self, t: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
         """The balanced coordinates y of the state z = x, subspace after subspace."""
@@ -261,18 +260,9 @@ class RescaledAttention(AttentionSystem):
             "stop earlier, or run the flow with Adaptive, whose trajectory keeps all of them",
         )
 
-    @property
-    def merging_obstacle(self) -> str:
-        return "its field changes in time, and tokens that have met may part again"
-
     def restricted(self, basis: Float[Array, "r d"]) -> AttentionSystem | None:
         """Only for V = cI, whose growth is the same in all directions."""
         return self._with_restricted_heads(basis) if self.split is None else None
-
-    @property
-    def noise_obstacle(self) -> str | None:
-        """It is integrated in balanced coordinates."""
-        return "is integrated in other coordinates than its state"
 
     def check_layers(self, dt: Any, start: Any) -> None:
         """`I + ΔtV` must be invertible, and the start a whole number of layers after 0."""

@@ -41,6 +41,8 @@ class ResNet(System):
     source: ClassVar[str] = "[P](2.1)(2.2)"
 
     space = Euclidean()
+    noise_obstacle = None
+    merging_obstacle = "its tokens never meet: distinct ones stay distinct"
 
     feed_forward: FeedForward
 
@@ -83,19 +85,9 @@ class ResNet(System):
         return Cost(0, 0)
 
     @property
-    def noise_obstacle(self) -> str | None:
-        """None: the state is the tokens."""
-        return None
-
-    @property
     def autonomous(self) -> bool:
         """Whether no weight depends on t."""
         return self.feed_forward.autonomous
-
-    @property
-    def merging_obstacle(self) -> str:
-        """Distinct tokens stay distinct."""
-        return "its tokens never meet: distinct ones stay distinct"
 
     def parameters(self) -> dict[str, Any]:
         """The weights that are not left out, and σ."""

@@ -65,6 +65,11 @@ class AffineHeads(AbstractHeads):
     ):
         self.rotary = as_rotary(rotary)
         self.O, self.b_O = admit(O, "O"), admit(b_O, "b_O")
+        if len(shape_of(self.O) or (1, 1)) not in (2, 3):
+            raise InputError(
+                f"O must be a number, a matrix (d × v) or a stack of such matrices, but its shape "
+                f"is {shape_of(self.O)}."
+            )
         self.b_Q, self.b_K, self.b_V = admit(b_Q, "b_Q"), admit(b_K, "b_K"), admit(b_V, "b_V")
         super().__init__(Q, K, V)
         self._check_biases()
@@ -75,7 +80,7 @@ class AffineHeads(AbstractHeads):
         if not O:
             return super()._check_values(shapes)
         d, rows = self.dim, shapes["V"][-2] if "V" in shapes else self.dim
-        if len(O) not in (2, 3) or O[-1] != (rows or O[-1]) or O[-2] != (d or O[-2]):
+        if O[-1] != (rows or O[-1]) or O[-2] != (d or O[-2]):
             raise InputError(
                 f"O must be d × v for V of v × d, or a stack of such matrices, but its shape is "
                 f"{O} and V's is {shapes.get('V')}."
