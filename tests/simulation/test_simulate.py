@@ -120,7 +120,7 @@ def test_a_new_step_or_span_compiles_nothing(make):
 
 def test_chunks_of_steps_change_nothing(monkeypatch):
     whole = af.simulate(af.SA(3.0), start(), TS)
-    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
+    monkeypatch.setattr(driver._ChunkedRun, "_chunk", lambda self, x: 3)
     pieces = af.simulate(af.SA(3.0), start(), TS)
     assert np.array_equal(pieces.xs, whole.xs)
     assert np.array_equal(pieces.steps, whole.steps)
@@ -141,7 +141,7 @@ def test_progress_shows_a_bar_under_jit(capfd):
 
 
 def test_ctrl_c_keeps_what_was_reached(monkeypatch):
-    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
+    monkeypatch.setattr(driver._ChunkedRun, "_chunk", lambda self, x: 3)
     looked = []
 
     def look(self, at, limit):
@@ -149,7 +149,7 @@ def test_ctrl_c_keeps_what_was_reached(monkeypatch):
         if len(looked) == 5:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(driver._Run, "_look", look)
+    monkeypatch.setattr(driver._ChunkedRun, "_raise_if_stuck", look)
     with pytest.raises(af.Interrupted, match="interrupted at t = ") as caught:
         af.simulate(af.SA(3.0), start(), 10 * TS)
     assert caught.value.time == looked[-1]
@@ -161,7 +161,7 @@ def test_ctrl_c_keeps_what_was_reached(monkeypatch):
 
 
 def test_a_function_is_told_of_progress_and_may_end_the_run(monkeypatch):
-    monkeypatch.setattr(driver._Run, "_chunk", lambda self, x: 3)
+    monkeypatch.setattr(driver._ChunkedRun, "_chunk", lambda self, x: 3)
     parts = []
     af.simulate(af.SA(3.0), start(), TS, progress=parts.append)
     assert parts == sorted(parts)
