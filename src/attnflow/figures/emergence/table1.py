@@ -75,7 +75,7 @@ def outcome(row: Row, draw: int) -> Outcome:
     x0 = initial.cube(TOKENS, D, side=row.side, key=tokens)
     ts = row.end * np.linspace(0.0, 1.0, 25) ** 2
     try:
-        run = simulate(row.system(*triple), x0, ts, method=late(20_000))
+        run = simulate(row.system(**triple._asdict()), x0, ts, method=late(20_000))
     except IncompleteRun:
         return Outcome(predicted, "unsettled", np.inf, None, 0.0)
     found = measured_geometry(run, row.tol)
