@@ -298,7 +298,7 @@ class Fixed(Method):
 
 
 class Layers(Method):
-    """The discrete Transformer with step dt: E3 on R^d, E4d rescaled, SAd on the sphere.
+    """The discrete Transformer with step dt: residual layers, [E](3), as each system has them.
 
     Every save time is a whole number of layers after the start.
 

@@ -1,4 +1,4 @@
-"""AGG: aggregation, tokens that follow the gradient of an interaction potential."""
+"""Aggregation, tokens that follow the gradient of an interaction potential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P71: self-attention on the circle, written in angles."""
+"""Self-attention on the circle, written in angles."""
 
 from __future__ import annotations
 
@@ -75,8 +75,9 @@ class AngularSA(AngularAttention, init=False):
         θ_i' = Σ_j e^{β cos(θ_j − θ_i)} sin(θ_j − θ_i) / Σ_j e^{β cos(θ_j − θ_i)}
 
     The state is θ, of shape `(n, 1)`, and `positions` are `(cos θ, sin θ)`: the same flow as SA
-    with d = 2. Its `Layers` are Euler steps of the angles, not SAd. For the long life of metastable
-    clusters, and for very many tokens, take `SA`, which can merge tokens and sum through harmonics.
+    with d = 2. Its `Layers` are Euler steps of the angles, not those of `SA`. For the long life of
+    metastable clusters, and for very many tokens, take `SA`, which can merge tokens and sum through
+    harmonics.
     Good values: those of `SA`, such as β = 9, where a few clusters live long.
 
     >>> print(AngularSA(beta=0.0).velocity(0.0, jnp.array([[0.0], [jnp.pi / 2]])))

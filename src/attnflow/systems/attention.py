@@ -33,8 +33,8 @@ RUN_APART = "tokens that are close on R^d may run apart"
 class AttentionSystem(System):
     """Attention heads on a space: `x_i' = project(Σ_h Σ_j A^h_ij V_h x_j)`.
 
-    The layer is the residual step with the full, unprojected update, then retraction: E3 on R^d,
-    SAd on the sphere. Tokens that are integers become floats.
+    The layer is the residual step with the full, unprojected update, then retraction: [E](3) on
+    R^d, division by the length on the sphere. Tokens that are integers become floats.
 
     A subclass gives `space` and `kind`, says with `attention_only` whether that equation is all of
     it, and with `negative_beta` whether β may be negative.

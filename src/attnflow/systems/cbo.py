@@ -1,4 +1,4 @@
-"""CBO: consensus-based optimisation."""
+"""Consensus-based optimisation."""
 
 from __future__ import annotations
 

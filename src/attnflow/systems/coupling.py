@@ -1,4 +1,4 @@
-"""P75: oscillators with a coupling function of one's own."""
+"""Oscillators with a coupling function of one's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CS: Cucker–Smale flocking."""
+"""Cucker–Smale flocking."""
 
 from __future__ import annotations
 

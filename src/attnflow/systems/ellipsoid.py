@@ -1,4 +1,4 @@
-"""RMS as a flow: attention on an ellipsoid."""
+"""Attention on an ellipsoid: normalisation with a trained diagonal, as a flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SING: each token moves towards whom it scores highest."""
+"""Each token moves towards whom it scores highest."""
 
 from __future__ import annotations
 

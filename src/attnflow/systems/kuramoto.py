@@ -1,4 +1,4 @@
-"""KUR: the Kuramoto model, with all or along the edges of a graph."""
+"""The Kuramoto model, with all or along the edges of a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NOISE: any flow with Brownian noise."""
+"""Any flow with Brownian noise."""
 
 from __future__ import annotations
 

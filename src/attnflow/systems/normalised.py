@@ -1,4 +1,4 @@
-"""RMS as layers: normalisation with a trained diagonal, after or before attention."""
+"""Layers that normalise with a trained diagonal, after or before attention."""
 
 from __future__ import annotations
 

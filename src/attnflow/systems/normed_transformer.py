@@ -1,4 +1,4 @@
-"""P28 as models are trained: blocks with RMS or layer normalisation, after or before sub-layers."""
+"""The Transformer as models are trained: blocks that normalise after or before each sub-layer."""
 
 from __future__ import annotations
 

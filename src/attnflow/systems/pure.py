@@ -1,4 +1,4 @@
-"""E1: attention alone, on R^d."""
+"""Attention alone, on R^d."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""E4: attention on R^d seen through the rescaling `z = e^{−tV} x`."""
+"""Attention on R^d seen through the rescaling `z = e^{−tV} x`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RES: a residual network, or neural ODE, that moves each token by itself."""
+"""A residual network, or neural ODE, that moves each token by itself."""
 
 from __future__ import annotations
 

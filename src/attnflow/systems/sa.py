@@ -1,4 +1,4 @@
-"""SA: self-attention on the sphere."""
+"""Self-attention on the sphere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class SA(AttentionSystem, init=False):
 
     With Q = K = V = I tokens attract each other and end in one cluster (T6.1), for large β after
     an exponentially long metastable life as several. V = −I (pass `V=-1.0`) repels them; β = 0
-    is [P](4.1). `mask="causal"` lets token i see only j ≤ i. Its `Layers` are SAd.
+    is [P](4.1). `mask="causal"` lets token i see only j ≤ i. Its `Layers` are the
+    residual step and then division by the length.
 
     Good values: β = 1 (one cluster within t ≈ 10), β = 9 on S² (metastable clusters).
 

@@ -1,4 +1,4 @@
-"""SINK: attention whose weights are doubly stochastic, on the sphere and on R^d."""
+"""Attention whose weights are doubly stochastic, on the sphere and on R^d."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P28: the complete Transformer on the sphere, attention and feed-forward layers."""
+"""The complete Transformer on the sphere, attention and feed-forward layers."""
 
 from __future__ import annotations
 

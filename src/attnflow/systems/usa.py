@@ -1,4 +1,4 @@
-"""USA: unnormalised self-attention on the sphere."""
+"""Unnormalised self-attention on the sphere."""
 
 from __future__ import annotations
 

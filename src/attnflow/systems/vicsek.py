@@ -1,4 +1,4 @@
-"""VIC: the Vicsek model."""
+"""The Vicsek model."""
 
 from __future__ import annotations
 

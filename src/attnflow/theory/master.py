@@ -1,4 +1,4 @@
-"""MASTER: attention frozen at its start is a linear equation, and so has a closed form."""
+"""Attention frozen at its start is a linear equation, and so has a closed form."""
 
 from __future__ import annotations
 
