@@ -150,6 +150,13 @@ def test_tokens_that_run_away_stop_the_run():
         lyapunov_exponent(af.PureAttention(V=9 * np.eye(3)), np.ones((1, 3)), 100.0)
 
 
+def test_in_angles_it_is_that_of_tokens_on_the_circle():
+    theta = af.initial.angles(6, arc=1.0, key=0)
+    x = jnp.concatenate([jnp.cos(theta), jnp.sin(theta)], axis=1)
+    angles = af.observe.jacobian(af.AngularSA(2.0), theta)
+    assert np.abs(angles - af.observe.jacobian(af.SA(2.0), x)).max() < 1e-12
+
+
 class Pendulum(System):
     """θ' = −sin θ, as an angle or as a token that runs to the first axis of the plane."""
 

@@ -39,6 +39,19 @@ def test_velocities(name, beta, n, d):
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("arc", [0.1, 6.0])
+def test_angles_at_a_beta_whose_exponentials_would_overflow(name, arc):
+    """e^{2·400} has no place in a float, e^{400} has; in a cluster e^{−400} must not vanish."""
+    theta = af.initial.angles(30, arc=arc, key=2)
+    x = np.concatenate([np.cos(theta), np.sin(theta)], axis=1)
+    found = ANGLES[name](-400.0).velocity(0.0, theta)[:, 0]
+    tokens = SYSTEMS[name][0](-400.0).velocity(0.0, jnp.asarray(x))
+    across = np.concatenate([-np.sin(theta), np.cos(theta)], axis=1)
+    expected = (np.asarray(tokens) * across).sum(axis=1)
+    assert np.abs(found - expected).max() < 1e-10 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_angles(name):
     theta = af.initial.angles(30, key=2)
     x = np.concatenate([np.cos(theta), np.sin(theta)], axis=1)

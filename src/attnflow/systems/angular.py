@@ -46,8 +46,10 @@ class AngularAttention(AngleSystem, Pairwise):
         return AttentionField(self.beta, None, self.normalised)
 
     @abc.abstractmethod
-    def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
-        """The c_i, from the weights that the sines have in the sum."""
+    def factor(
+        self, weights: Float[Array, "b n"], log_scale: Float[Array, " b"]
+    ) -> Float[Array, " b"]:
+        """The c_i, from the weights that the sines have in the sum, all without `e^{log_scale}`."""
 
     def velocity(
         self, t: Any, x: Num[Array, "n d"], masses: Float[Array, " n"] | None = None
@@ -60,8 +62,11 @@ class AngularAttention(AngleSystem, Pairwise):
         def speeds(block: Float[Array, " b"]) -> Float[Array, " b"]:
             ahead = theta - block[:, None]
             # cos − 1 loses the digits of a small angle, −2 sin² of its half does not.
-            weights = shares * jnp.exp(-2 * beta * jnp.sin(ahead / 2) ** 2)
-            return self.factor(weights, beta) * jnp.sum(weights * jnp.sin(ahead), axis=1)
+            exponents = -2 * beta * jnp.sin(ahead / 2) ** 2
+            largest = jnp.where(beta < 0, exponents.max(axis=1), 0)
+            weights = shares * jnp.exp(exponents - largest[:, None])
+            pulls = jnp.sum(weights * jnp.sin(ahead), axis=1)
+            return self.factor(weights, beta + largest) * pulls
 
         return in_blocks(speeds, theta)[:, None]
 
@@ -90,7 +95,9 @@ class AngularSA(AngularAttention, init=False):
     preset = Preset("beta", 4.0, "angles", 12.0, of_rows=1)
     normalised = True
 
-    def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
+    def factor(
+        self, weights: Float[Array, "b n"], log_scale: Float[Array, " b"]
+    ) -> Float[Array, " b"]:
         """1 over the sum of the weights."""
         return 1 / weights.sum(axis=1)
 
@@ -113,6 +120,7 @@ class AngularUSA(AngularAttention, init=False):
     preset = Preset("beta", 2.0, "angles", 6.0, of_rows=1)
     normalised = False
 
-    def factor(self, weights: Float[Array, "b n"], beta: Float[Array, ""]) -> Float[Array, "*b"]:
-        """e^β, which the weights are without."""
-        return jnp.exp(beta)
+    def factor(
+        self, weights: Float[Array, "b n"], log_scale: Float[Array, " b"]
+    ) -> Float[Array, " b"]:
+        return jnp.exp(log_scale)

@@ -41,7 +41,8 @@ class AttentionSystem(System):
 
     Args:
         beta: inverse temperature β. 0 is uniform attention; with a negative β (`SA` and `USA`)
-            tokens attend to those that are unlike them.
+            tokens attend to those that are unlike them. Below −350 (float32: −40) β must be known
+            when the system is made, or its exponentials overflow and the velocity is NaN.
         Q: query matrix, k × d; a number c is c times the identity, which is the default. A leading
             axis is one of heads, whose sums add up; a function of t, `PerLayer`, `Redrawn` or
             `Scheduled` changes in time.
