@@ -105,7 +105,7 @@ def test_specs_hold_the_data():
     built = parse_spec(spec).build().system
     assert str(built) == "MeanShift(bandwidth=1, data=array(2, 2), kernel='flat')"
     text = write_spec(built, np.eye(2), [0.0, 1.0])
-    assert 'data = [[0.0, 0.5], [1.0, 2.0]]\nkernel = "flat"' in text
+    assert 'data = [\n    [0.0, 0.5],\n    [1.0, 2.0],\n]\nkernel = "flat"' in text
 
 
 def test_bad_input(untyped):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -109,7 +109,7 @@ class RunSpec(BaseModel):
         dtype: `"float64"` or `"float32"`.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", ignored_types=(RenamedAttribute,))
 
     title: str | None = None
     key: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
@@ -119,7 +119,7 @@ class RunSpec(BaseModel):
     method: Named | None = None
     dtype: Literal["float64", "float32"] = "float64"
 
-    seed: ClassVar = RenamedAttribute("key")
+    seed = RenamedAttribute("key")
 
     def build(self) -> Run:
         """The system, start, times and method that this spec describes."""
