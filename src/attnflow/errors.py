@@ -62,6 +62,10 @@ class InputError(ValueError):
         """The reason with its places, and the remedy."""
         return Fault(": ".join((*self.where, self.reason)), self.remedy)
 
+    def __reduce__(self) -> Any:
+        """How it travels between processes, with its parts; Dask would make it without them."""
+        return partial(type(self), where=self.where, remedy=self.remedy), (self.reason,)
+
     @classmethod
     def of(cls: type[Kind], error: InputError, *where: str) -> Kind:
         """The same mistake as an error of this kind, with the places that lead to it."""
