@@ -32,6 +32,7 @@ def tangent_bases(space: Space, x: Float[Array, "n d"]) -> Float[Array, "n d r"]
     ellipsoid. Bases are oriented alike: on the circle they point in the direction of growing
     angles.
 
+    >>> from attnflow.spaces import Sphere
     >>> print(tangent_bases(Sphere(), jnp.array([[0.0, -1.0]])) + 0.0)
     [[[1.]
       [0.]]]

@@ -64,7 +64,8 @@ class Record:
         try:
             record = read_record(path, cls, "record of a search")
         except InputError:
-            if "seed" in read_json(path):
+            found = read_json(path)
+            if isinstance(found, dict) and "seed" in found:
                 raise InputError(
                     f"{path} is a record of an earlier version: in it, call 'seed' 'key'."
                 ) from None
