@@ -125,9 +125,9 @@ class Spectral(Backend):
         n, d = task.q.shape
         if not task.unit or task.mask is not None or d not in HARMONICS:
             raise InputError(
-                "backend: spectral sums are for scores β<x_i, x_j> of unit vectors in R² or R³, "
-                f"with β ≥ 0 and no mask (Q = K = I on the circle or on S²), here in R^{d}: leave "
-                'the backend out, or take "blocked".'
+                "backend: spectral sums are for scores β<x_i, x_j>, β ≥ 0, of unit vectors in R² "
+                "or R³ without a mask (Q = K = I on the circle or on S²), here in "
+                f'R^{d}: leave the backend out, or take "blocked".'
             )
         negative = task.beta < 0  # seen only where β is traced: harmonics are for attraction
         if self.degree is not None:
