@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+# One folder of compiled programs for all workers and all the processes that tests start, kept from
+# one session to the next. It must be named before attnflow is imported.
+os.environ.setdefault("ATTNFLOW_CACHE", str(Path(__file__).parents[1] / ".pytest_cache/compiled"))
+
 import attnflow  # noqa: F401
 
 # Tests compile much and run little: without optimisation they take less than half the time. An

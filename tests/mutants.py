@@ -261,7 +261,7 @@ START: ContextVar[Any] = ContextVar("START", default=None)
 @mutant("frozen attention")
 def freeze_attention() -> list[Patch]:
     """The weights are those of the start. (Not in runs that keep something else than states.)"""
-    begin, advance = Problem.begin, Problem.advance
+    begin, loops = Problem.begin, ("advance", "differentiable")
     summed, means = AttentionSystem._summed, RescaledAttention._means
     weighted = RescaledAttention._weighted
 
@@ -269,13 +269,16 @@ def freeze_attention() -> list[Patch]:
         with started(x if self.save is None else None):
             return begin(self, x, *rest, **named)
 
-    def frozen_advance(self: Any, at: Any, *rest: Any, **named: Any) -> Any:
-        first = None
-        if self.save is None:
-            first = jax.tree.map(lambda kept: kept[0], split_encoded(at.saved)[0])
-            first = first if at.basis is None else first @ at.basis.T
-        with started(first):
-            return advance(self, at, *rest, **named)
+    def frozen(advance: Any) -> Any:
+        def frozen_advance(self: Any, at: Any, *rest: Any, **named: Any) -> Any:
+            first = None
+            if self.save is None:
+                first = jax.tree.map(lambda kept: kept[0], split_encoded(at.saved)[0])
+                first = first if at.basis is None else first @ at.basis.T
+            with started(first):
+                return advance(self, at, *rest, **named)
+
+        return frozen_advance
 
     def frozen_sum(self: Any, t: Any, x: Any, masses: Any, tangential: bool) -> Any:
         start = START.get()
@@ -318,7 +321,7 @@ def freeze_attention() -> list[Patch]:
 
     return [
         (Problem, "begin", frozen_begin),
-        (Problem, "advance", frozen_advance),
+        *((Problem, name, frozen(getattr(Problem, name))) for name in loops),
         (AttentionSystem, "_summed", frozen_sum),
         (RescaledAttention, "_means", frozen_means),
         (RescaledAttention, "_weighted", frozen_weighted),

@@ -20,6 +20,7 @@ if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
 
 from attnflow import attention, errors, initial, observe, simulation, spaces, systems, weights
 from attnflow._version import __version__
+from attnflow.compilation import keep_compiled_programs
 from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
 from attnflow.simulation import (
     Adaptive,
@@ -63,6 +64,8 @@ from attnflow.systems import (
     Vicsek,
 )
 from attnflow.weights import Heads
+
+keep_compiled_programs()
 
 if TYPE_CHECKING:
     from attnflow import figures, meanfield, models, plot, report, spec, sweep, theory

@@ -183,7 +183,6 @@ class Server:
     def __init__(self, folder, *args, seconds=120.0):
         source = Path(__file__).parents[2] / "src"
         environment = os.environ | {"PYTHONPATH": str(source), "PYTHONUNBUFFERED": "1"}
-        environment["JAX_COMPILATION_CACHE_DIR"] = str(Path(folder) / ".compiled")
         self.log = Path(folder) / "server.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(

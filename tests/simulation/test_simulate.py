@@ -9,7 +9,7 @@ import pytest
 import scipy.integrate
 
 import attnflow as af
-from attnflow.simulation import driver
+from attnflow.simulation import driver, programs
 from attnflow.weights import Redrawn, ginibre
 
 TS = np.linspace(0, 3, 7)
@@ -103,19 +103,19 @@ def test_save_keeps_an_observable_and_the_last_state():
 def test_a_new_beta_or_weight_compiles_nothing():
     V = ginibre(3, key=0)
     af.simulate(af.SA(2.0, V=V), start(), TS)
-    before = driver._advance._cached._cache_size()
+    before = programs.begin._cached._cache_size()
     af.simulate(af.SA(7.5, V=2 * V), start(), TS)
     af.simulate(af.SA(jnp.asarray(1.0), V=V), -start(), 2 * TS, method=af.Adaptive(1e-6))
-    assert driver._advance._cached._cache_size() == before
+    assert programs.begin._cached._cache_size() == before
 
 
 @pytest.mark.parametrize("make", [af.Fixed, af.Layers])
 def test_a_new_step_or_span_compiles_nothing(make):
     af.simulate(af.SA(2.0), start(), TS, method=make(0.5))
-    before = driver._advance._cached._cache_size()
+    before = programs.begin._cached._cache_size()
     af.simulate(af.SA(2.0), start(), TS, method=make(0.25))
     af.simulate(af.SA(2.0), start(), 2 * TS, method=make(0.5))
-    assert driver._advance._cached._cache_size() == before
+    assert programs.begin._cached._cache_size() == before
 
 
 def test_chunks_of_steps_change_nothing(monkeypatch):
@@ -144,8 +144,8 @@ def test_ctrl_c_keeps_what_was_reached(monkeypatch):
     monkeypatch.setattr(driver._ChunkedRun, "_chunk", lambda self, x: 3)
     looked = []
 
-    def look(self, at, limit):
-        looked.append(float(at.t[0]))
+    def look(self, reached, limit):
+        looked.append(float(reached.at.t))
         if len(looked) == 5:
             raise KeyboardInterrupt
 
@@ -158,6 +158,23 @@ def test_ctrl_c_keeps_what_was_reached(monkeypatch):
     rest = af.simulate(af.SA(3.0), start(), 10 * TS)
     part = caught.value.trajectory
     assert np.array_equal(part.xs, rest.xs[: len(part.ts)])
+
+
+def test_ctrl_c_while_the_first_steps_are_compiled_leaves_the_start(monkeypatch):
+    begin, calls = programs.begin, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return begin(*args)
+
+    monkeypatch.setattr(programs, "begin", interrupted)
+    with pytest.raises(af.Interrupted, match="interrupted at t = 0 of") as caught:
+        af.simulate(af.SA(3.0), start(), TS)
+    part = caught.value.trajectory
+    assert len(part.ts) == 1
+    assert np.allclose(part.final, start(), atol=1e-15)
 
 
 def test_a_function_is_told_of_progress_and_may_end_the_run(monkeypatch):

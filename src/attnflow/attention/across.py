@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,9 +35,32 @@ def sums_across(
      [0.8 0.6]
      [1.2 1.6]]
     """
-    mine = prints[rows]
-    equal = (mine[:, :1] == prints[:, 0]) & (mine[:, 1:] == prints[:, 1])
-    return _sums(numerator, x, equal, rows)
+    return _sums(numerator, x, equal_pairs(prints[rows], prints), rows)
+
+
+def equal_pairs(mine: UInt32[Array, "q 2"], prints: UInt32[Array, "n 2"]) -> Bool[Array, "q n"]:
+    """Which tokens equal which, by their fingerprints."""
+    return (mine[:, :1] == prints[:, 0]) & (mine[:, 1:] == prints[:, 1])
+
+
+def equal_mass(
+    prints: UInt32[Array, "n 2"], masses: Float[Array, " n"] | None, dtype: Any
+) -> Float[Array, " n"]:
+    """The mass of the tokens that equal each token, itself among them.
+
+    Pairs are looked at only where some are equal, which sorting tells: in a batch, of any member.
+
+    >>> x = jnp.array([[0.6, 0.8], [0.6, 0.8], [0.8, 0.6]])
+    >>> print(equal_mass(fingerprints(x), None, float))
+    [2. 2. 1.]
+    """
+    n = len(prints)
+    own = jnp.ones(n, dtype) if masses is None else masses
+    ordered = jnp.sort(prints[:, 0])
+    some = eqxi.unvmap_any(ordered[1:] == ordered[:-1])
+    return jax.lax.cond(
+        some, lambda: jnp.where(equal_pairs(prints, prints), own, 0).sum(axis=1), lambda: own
+    )
 
 
 @jax.custom_jvp

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from attnflow.attention.across import fingerprints, sums_across
+from attnflow.attention.across import equal_mass, equal_pairs, fingerprints, sums_across
 from attnflow.attention.task import Backend, Task
+from attnflow.spaces import inner
 
 MIN_REPLICATES_LAST_AXIS = 64
 """From this many replicates on, they are the last axis."""
@@ -30,15 +31,8 @@ class Dense(Backend):
     """
 
     def means(self, task: Task) -> Float[Array, "n d"]:
-        n, d = task.v.shape
-        small = (
-            task.unit
-            and task.tangential
-            and task.mask is None
-            and n <= MAX_TOKENS_LAST_AXIS
-            and d == 2
-        )
-        return _small(task) if small else _means(task)
+        round_task = task.unit and task.tangential and task.mask is None
+        return _across(task) if round_task else _means(task)
 
     def error_bound(self, task: Task) -> None:
         """None."""
@@ -59,19 +53,36 @@ def _means(task: Task) -> Float[Array, "n d"]:
 
 
 @jax.custom_jvp
-def _small(task: Task) -> Float[Array, "n d"]:
-    """`_means`, which under a vmap over many replicates becomes `_replicates_last`."""
-    return _batchable(task)
+def _across(task: Task) -> Float[Array, "n d"]:
+    """`_means` of tangential tasks without a mask, in a form that is quick and not differentiated.
+
+    Under a vmap over many replicates on the circle it becomes `_replicates_last`.
+    """
+    n, d = task.v.shape
+    return _batchable(task) if d == 2 and n <= MAX_TOKENS_LAST_AXIS else _unequal_terms(task)
 
 
-@_small.defjvp
-def _small_jvp(primals: tuple[Task], tangents: tuple[Task]) -> tuple[Array, Array]:
+@_across.defjvp
+def _across_jvp(primals: tuple[Task], tangents: tuple[Task]) -> tuple[Array, Array]:
     return jax.jvp(_means, primals, tangents)
+
+
+def _unequal_terms(task: Task) -> Float[Array, "n d"]:
+    """One product for the sums and the row sums; what equal tokens add to these is known.
+
+    All weights of tokens that equal a token are its weight of itself, times their mass.
+    """
+    prints, beta = fingerprints(task.v), task.beta
+    numerator = task.numerator(task.q, jnp.arange(len(task.q)))
+    sums = jnp.where(equal_pairs(prints, prints), 0, numerator) @ task.values()
+    own = task.kind.numerator(beta * inner(task.v, task.v), None, beta)[:, 0]
+    row_sums = sums[:, -1] + own * equal_mass(prints, task.masses, own.dtype)
+    return sums[:, :-1] / task.denominator(row_sums)[:, None]
 
 
 @jax.custom_batching.custom_vmap
 def _batchable(task: Task) -> Float[Array, "n d"]:
-    return _means(task)
+    return _unequal_terms(task)
 
 
 @_batchable.def_vmap
@@ -81,7 +92,7 @@ def _batched(axis_size: int, in_batched: list[Any], task: Task) -> tuple[Array, 
 
     each = jax.tree.map(spread, task, in_batched[0])
     last = axis_size >= MIN_REPLICATES_LAST_AXIS
-    return (_replicates_last if last else jax.vmap(_means))(each), True
+    return (_replicates_last if last else jax.vmap(_unequal_terms))(each), True
 
 
 def _replicates_last(tasks: Task) -> Float[Array, "r n d"]:

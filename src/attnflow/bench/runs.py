@@ -206,7 +206,7 @@ def first_picture() -> float:
     """Seconds of `attnflow run` with empty caches."""
     with tempfile.TemporaryDirectory() as folder:
         kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
-        environment = kept | {"XDG_CACHE_HOME": folder}
+        environment = kept | {"XDG_CACHE_HOME": folder, "ATTNFLOW_CACHE": folder}
         picture = Path(folder) / "picture.png"
         command = [sys.executable, "-m", "attnflow", "run", "--out", str(picture)]
 

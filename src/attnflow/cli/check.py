@@ -16,7 +16,7 @@ from attnflow.cli.shared import (
     bold,
     check_output,
     console,
-    keep_compiled_code,
+    mend_cache,
     renamed_option,
     stop_code,
 )
@@ -76,7 +76,7 @@ def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> N
 
     check_output(json_file)
     rows = list(dict.fromkeys(find(name) for name in ids)) or list(CHECKS.values())
-    keep_compiled_code()
+    mend_cache()
     outcomes: list[Outcome] = []
     stopped = False
     try:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnflow.cli.shared import Guard, console, keep_compiled_code
+from attnflow.cli.shared import Guard, console, mend_cache
 
 PORT = 8050
 MAX_WAITING_REQUESTS = 128
@@ -51,7 +51,7 @@ def _explore(folder: Path, host: str, port: int | None, open_page: bool) -> None
 
     if not folder.is_dir():
         raise InputError(f"folder: {folder} is not a folder.")
-    keep_compiled_code()
+    mend_cache()
     # A page that follows a computation asks several times a second.
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     with _listening(host, port) as listening:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnflow.cli.shared import Guard, bold, check_output, console, keep_compiled_code
+from attnflow.cli.shared import Guard, bold, check_output, console, mend_cache
 
 if TYPE_CHECKING:
     from attnflow.models.survey_types import Survey
@@ -42,7 +42,7 @@ def model(
     Example: `attnflow model albert-xlarge-v2 --text paragraph.txt --depth 48 --out albert.html`
     """
     with Guard():
-        keep_compiled_code()
+        mend_cache()
         check_output(out, {".html"})
         check_output(json_file)
         texts = [read_text(path) for path in text]

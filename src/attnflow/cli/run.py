@@ -17,7 +17,7 @@ from attnflow.cli.shared import (
     check_output,
     check_place,
     console,
-    keep_compiled_code,
+    mend_cache,
     stop_code,
 )
 
@@ -47,7 +47,7 @@ def run(
         _list_systems()
         return
     with Guard():
-        keep_compiled_code()
+        mend_cache()
         _run(spec, out, gif, store, json_file)
 
 

@@ -17,7 +17,7 @@ from attnflow.cli.shared import (
     bold,
     check_output,
     console,
-    keep_compiled_code,
+    mend_cache,
     renamed_option,
     stop_code,
 )
@@ -128,7 +128,7 @@ def _go_on(
     if path.exists() and not fresh:
         record = Record.load(path)
         console.print(f"continuing after {record.runs} runs of {bold(path)}", soft_wrap=True)
-    keep_compiled_code()
+    mend_cache()
     console.print(f"[bold]{question.id}[/] {question.source}: {question.statement}")
     begun, before = time.monotonic(), record.runs
     stopped = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import errno
-import os
 import shutil
 import signal
 import sys
@@ -131,25 +130,17 @@ def stop_code() -> int:
     return STOP_CODES[signal.SIGTERM in _received]
 
 
-def keep_compiled_code() -> None:
-    """Cache what JAX compiles on disk, so that the second run of a command starts at once."""
-    import jax
-
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "attnflow" / "compiled"
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-    _forget_damage(folder)
-
-
-def _forget_damage(folder: Path) -> None:
-    """Empty the cache when JAX warns about it.
+def mend_cache() -> None:
+    """Empty the cache of compiled programs when JAX warns about it.
 
     A killed process or a full disk can leave a truncated entry. JAX never replaces an entry, so it
     would warn and compile again every time.
     """
+    from attnflow.compilation import cache_folder
+
+    folder = cache_folder()
+    if folder is None:
+        return
     show = warnings.showwarning
 
     def look(message: Any, *about: Any, **more: Any) -> None:

@@ -24,7 +24,7 @@ from attnflow.cli.shared import (
     bold,
     check_output,
     console,
-    keep_compiled_code,
+    mend_cache,
     stop_code,
 )
 
@@ -111,7 +111,7 @@ def _sweep(
     from attnflow.spec import read_sweep
 
     described = read_sweep(spec)
-    keep_compiled_code()
+    mend_cache()
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("cells"), _Rate())
     with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
         task = bar.add_task("", total=None, rate=0.0, visible=False)

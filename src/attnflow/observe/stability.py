@@ -280,7 +280,7 @@ def _growth(
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
     """The logarithm of the length at the times ts, and the time that was reached."""
     problem = Problem(system, method, ts, lambda t, x: x.growth)
-    at = problem.advance(problem.begin(system.retract(start), masses, None, key), limit)
+    at = problem.differentiable(problem.begin(system.retract(start), masses, None, key), limit)
     return at.saved, at.t
 
 

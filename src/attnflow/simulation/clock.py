@@ -19,8 +19,8 @@ class Clock(eqx.Module):
     -1.5 1e+30
     """
 
-    high: Float[Array, ""]
-    low: Float[Array, ""]
+    high: Float[Array, "*batch"]
+    low: Float[Array, "*batch"]
 
     @classmethod
     def at(cls, t: Any) -> Clock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import diffrax
@@ -18,6 +17,7 @@ from attnflow.checks import require_positive
 from attnflow.errors import InputError
 from attnflow.retired import renamed_arguments
 from attnflow.simulation.clock import Clock
+from attnflow.simulation.loop import Value, repeat, save_due
 from attnflow.simulation.merging import MergedTokens, Merges, Path, merge_all
 from attnflow.simulation.methods import (
     ADAPTIVE_SOLVERS,
@@ -48,12 +48,12 @@ class CoarseningState(eqx.Module):
 
     inner: Any
     clock: Clock
-    mass: Float[Array, " n"]
-    leader: Int[Array, " n"]
+    mass: Float[Array, "*batch n"]
+    leader: Int[Array, "*batch n"]
     merges: Merges
-    still: Int[Array, ""]
-    longest: Float[Array, ""]
-    patience: Int[Array, ""]
+    still: Int[Array, "*batch"]
+    longest: Float[Array, "*batch"]
+    patience: Int[Array, "*batch"]
 
     def flock(self, x: Float[Array, "n d"]) -> MergedTokens:
         """Who has met, with the tokens at x."""
@@ -93,6 +93,7 @@ class Coarsening(ErrorControlled):
     """
 
     exact_sums = True
+    local_time = True
     tol: Array
 
     @renamed_arguments(eps="tol")
@@ -125,7 +126,7 @@ class Coarsening(ErrorControlled):
         """The adaptive method in time that begins with each step, on sums that are exact."""
         system = system.with_exact_sums(len(y))
         flock = MergedTokens.of(y, masses, None)
-        solver = ADAPTIVE_SOLVERS[self.solver](scan_kind="lax")
+        solver = ADAPTIVE_SOLVERS[self.solver]()
         controller = self.controller(ts)
         # Nothing is rounded away in local time, so that steps may be as short as speeds are high.
         least = float(jnp.finfo(ts.dtype).tiny) * 1e12
@@ -140,7 +141,13 @@ class Coarsening(ErrorControlled):
         )
 
     def initial_state(
-        self, inner: Any, t: Any, x: Float[Array, "n d"], masses: Any, merges: Merges | None
+        self,
+        inner: Any,
+        t: Any,
+        x: Float[Array, "n d"],
+        masses: Any,
+        merges: Merges | None,
+        watched: bool,
     ) -> CoarseningState:
         """The state before the first step, with what an earlier run has merged."""
         flock, none = MergedTokens.of(x, masses, merges), jnp.zeros((), jnp.int32)
@@ -152,7 +159,7 @@ class Coarsening(ErrorControlled):
             merges=flock.merges,
             still=none,
             longest=jnp.zeros_like(t),
-            patience=none + NEVER,
+            patience=none + (STILL_STEPS if watched else NEVER),
         )
 
     def advance(
@@ -160,31 +167,23 @@ class Coarsening(ErrorControlled):
         parts: SolverParts,
         at: Any,
         ts: Float[Array, " T"],
-        keep: Callable[[Any, Any], Any],
-        steps: int,
+        value: Value,
+        steps: Any,
         progress: diffrax.AbstractProgressMeter,
     ) -> Any:
-        """The state after at most `steps` more steps, each in its own time."""
         end, limit = ts[-1], at.accepted + at.rejected + steps
 
-        def going(carry: Any) -> Any:
-            at, _ = carry
+        def going(at: Any, _: None) -> Any:
             ledger = at.solver_state
             waiting = (at.accepted + at.rejected < limit) & (ledger.still < ledger.patience)
             return (ledger.clock.until(end) > 0) & ~at.failed & waiting
 
-        def step(carry: Any) -> Any:
-            at, meter = carry
-            at = self._step(parts, at, ts, keep)
-            return at, progress.step(meter, (at.t - ts[0]) / (end - ts[0]))
+        def step(at: Any, _: None) -> Any:
+            return self._step(parts, at, ts, value), None
 
-        at, meter = eqxi.while_loop(
-            going, step, (at, progress.init()), kind="lax", buffers=lambda carry: carry[0].saved
-        )
-        progress.close(meter)
-        return at
+        return repeat(going, step, at, None, ts, progress)
 
-    def _step(self, parts: SolverParts, at: Any, ts: Array, keep: Callable[[Any, Any], Any]) -> Any:
+    def _step(self, parts: SolverParts, at: Any, ts: Array, value: Value) -> Any:
         """One step, and the tokens merged that have met in it; or a shorter one to try next."""
         ledger, system, end = at.solver_state, parts.solver.system, ts[-1]
         flock, tol = ledger.flock(at.y), self.tol.astype(ts.dtype)
@@ -202,7 +201,12 @@ class Coarsening(ErrorControlled):
         v = dense["k"][-1]  # The last stage is the velocity at the end, times dt.
         now = dataclasses.replace(flock, x=x1)
         now = merge_all(now, v, path, ledger.clock, tol, system, good)
-        saved, count = self._save(path, at, ts, jnp.where(good, dt, -1), keep)
+        saved, count = save_due(
+            at,
+            len(ts),
+            lambda k: good & (ledger.clock.until(ts[k]) <= dt),
+            lambda k: value(ts[k], path.at(ledger.clock.until(ts[k]))),
+        )
         clock = ledger.clock.after(dt)
         clock = jax.tree.map(lambda a, b: jnp.where(dt == left, a, b), Clock.at(end), clock)
         still, longest = self._stillness(ledger, at.y, now.x, dt, good)
@@ -231,23 +235,6 @@ class Coarsening(ErrorControlled):
             failed=(stuck != fine) | (good & (result != fine)),
         )
 
-    def _save(self, path: Path, at: Any, ts: Array, s: Any, keep: Callable) -> tuple[Any, Any]:
-        """What is saved at the times up to s after the beginning of a step."""
-        clock, T = at.solver_state.clock, len(ts)
-
-        def due(state: Any) -> Any:
-            _, count = state
-            return (count < T) & (clock.until(ts[jnp.minimum(count, T - 1)]) <= s)
-
-        def save(state: Any) -> Any:
-            saved, count = state
-            value = keep(ts[count], path.at(clock.until(ts[count])))
-            return jax.tree.map(lambda a, b: b.at[count].set(a), value, saved), count + 1
-
-        return eqxi.while_loop(
-            due, save, (at.saved, at.count), kind="lax", buffers=lambda state: state[0]
-        )
-
     def _stillness(
         self, ledger: CoarseningState, before: Array, after: Array, dt: Any, good: Any
     ) -> tuple[Array, Array]:
@@ -261,19 +248,19 @@ class Coarsening(ErrorControlled):
     def at_rest(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:
         """The states of a batch, and which of those that hardly move are at rest."""
         ledger = at.solver_state
-        waiting = np.asarray(ledger.still >= ledger.patience)
-        patience = jnp.where(ledger.patience == NEVER, STILL_STEPS, ledger.patience)
-        patience = jnp.where(waiting, jnp.minimum(4 * patience, NEVER // 8), patience)
-        at = eqx.tree_at(lambda a: a.solver_state.patience, at, patience)
-        at = eqx.tree_at(lambda a: a.solver_state.still, at, jnp.where(waiting, 0, ledger.still))
+        still, patience = np.array(ledger.still), np.array(ledger.patience)
+        waiting = still >= patience
         if not waiting.any():
             return at, None
-        tolerance = float(self.rtol + self.atol)
-        rests = [
-            bool(wait) and at_rest(system, at.y[i], ledger.mass[i], tolerance)
-            for i, wait in enumerate(waiting)
-        ]
-        return at, np.array(rests)
+        patience[waiting] = np.minimum(4 * patience[waiting], NEVER // 8)
+        still[waiting] = 0
+        ledger = dataclasses.replace(
+            ledger, still=jnp.asarray(still), patience=jnp.asarray(patience)
+        )
+        rests, tolerance = np.zeros_like(waiting), float(self.rtol + self.atol)
+        for i in zip(*np.nonzero(waiting), strict=True) if waiting.ndim else [()]:
+            rests[i] = at_rest(system, at.y[i], ledger.mass[i], tolerance)
+        return dataclasses.replace(at, solver_state=ledger), rests
 
     def merges(self, solver_state: Any) -> Merges:
         """The merge tree that the solver's state holds."""

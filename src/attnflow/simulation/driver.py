@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
-import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from attnflow.checks import is_traced
 from attnflow.errors import Fault, IncompleteRun, InputError, Interrupted, NotConverged
-from attnflow.simulation import inputs
+from attnflow.simulation import inputs, programs
 from attnflow.simulation.host import run_on_host
 from attnflow.simulation.lost import warn_of_lost
-from attnflow.simulation.merging import Merges
 from attnflow.simulation.methods import Method
+from attnflow.simulation.programs import Reached, Start
 from attnflow.simulation.progress import Progress, bar_for
 from attnflow.simulation.reduction import reduce
 from attnflow.simulation.solve import Problem, Save, SolverState, split_encoded
@@ -28,9 +27,8 @@ from attnflow.systems import System
 CHUNK_WORK = 4e9
 """About this many multiplications between two looks at the clock: about a second."""
 
-MAX_VMAPPED_TOKENS = 1024
-"""Members of a batch with more tokens than this run one after the other: a vmap would hold the
-scores of all at once, and gain nothing."""
+MAX_CHUNK = 4096
+"""Steps in a chunk, at most."""
 
 MAX_RELATIVE_SPEED = 1e14
 """Tokens that move faster, in units of their size, cross it in the shortest step that there is."""
@@ -92,97 +90,65 @@ def simulate(
     if method.on_host and not traced:
         return run_on_host(system, x, times, m, method, save, bar_for(progress))
 
-    batch = x.shape[:-2]
-    x = x.reshape(math.prod(batch), *x.shape[-2:])
-    each = None if m is None else jnp.broadcast_to(m, (*batch, m.shape[-1])).reshape(x.shape[:2])
-    keys = inputs.check_keys(system, key, len(x))
-    merges = jax.tree.map(lambda a: jnp.reshape(a, (len(x), -1)), merges)
+    start = Start(x, m, None, inputs.check_key(system, key), merges)
     if traced:
         problem = Problem(system, method, times, save, inside)
-        saved, final, at = _run_traced(problem, x, each, keys, merges, progress is True)
-    else:
-        reduced, x, basis = reduce(system, x)
-        problem = Problem(reduced, method, times, save, inside)
-        try:
-            saved, final, at = _ChunkedRun(problem).run(x, each, basis, keys, merges, progress)
-        except _Stopped as stop:
-            reached = _to_trajectory(system, method, m, batch, *stop.reached)
-            warn_of_lost(reached)
-            raise stop.error(reached) from None
-    run = _to_trajectory(system, method, m, batch, times, saved, final, at)
-    if not traced:
+        limit = method.steps_limit(system, times)
+        reached = programs.run_traced(problem, start, limit, progress is True)
+        return _to_trajectory(system, method, m, times, reached)
+    reduced, x, basis = reduce(system, x)
+    problem = Problem(reduced, method, times, save, inside, watched=True)
+    try:
+        reached = _ChunkedRun(problem).run(start._replace(x=x, basis=basis), progress)
+    except _Stopped as stop:
+        run = _to_trajectory(system, method, m, stop.times, stop.reached)
         warn_of_lost(run)
+        raise stop.error(run) from None
+    run = _to_trajectory(system, method, m, times, reached)
+    warn_of_lost(run)
     return run
 
 
-def _run_traced(
-    problem: Problem,
-    x: Array,
-    masses: Array | None,
-    keys: Array | None,
-    merges: Merges | None,
-    progress: bool,
-) -> tuple[Any, Any, SolverState]:
-    """The traced way: one vmapped `solve`."""
-
-    def one(
-        x: Array, masses: Array | None, key: Array | None, merges: Merges | None
-    ) -> tuple[Any, Any, SolverState]:
-        at = problem.run_or_raise(x, masses, key, merges, progress=progress)
-        return at.saved, problem.final(at), at
-
-    return _for_each(one, x.shape[-2], x, masses, keys, merges)
-
-
 def _to_trajectory(
-    system: System,
-    method: Method,
-    masses: Any,
-    batch: tuple[int, ...],
-    ts: Array,
-    saved: Any,
-    final: Any,
-    at: SolverState,
+    system: System, method: Method, masses: Any, ts: Array, reached: Reached
 ) -> Trajectory:
-    """A trajectory with the batch axes that x0 had."""
-
-    def shaped(a: Array) -> Array:
-        return a.reshape(*batch, *a.shape[1:])
-
-    xs, inner = split_encoded(jax.tree.map(shaped, saved))
-    last, inner_last = split_encoded(jax.tree.map(shaped, final))
+    at = reached.at
+    xs, inner = split_encoded(at.saved)
+    last, inner_last = split_encoded(reached.final)
     return Trajectory(
         ts=ts,
         xs=xs,
         final=last,
         masses=masses,
-        steps=shaped(at.accepted),
-        rejected=shaped(at.rejected),
+        steps=at.accepted,
+        rejected=at.rejected,
         system=system,
         method=method,
-        merges=jax.tree.map(shaped, method.merges(at.solver_state)),
+        merges=method.merges(at.solver_state),
         inner=inner,
         inner_final=inner_last,
-        t_final=shaped(at.t),
+        t_final=at.t,
     )
 
 
 class _Stopped(Exception):
-    """A run ended early, with what it had reached."""
+    """A run ended early, with the times and states that it had reached."""
 
     def __init__(
         self,
         kind: type[IncompleteRun] | type[Interrupted],
         why: str,
-        reached: tuple,
+        times: Array,
+        reached: Reached,
         remedy: str = "",
     ):
         super().__init__(why)
-        self.kind, self.why, self.reached, self.remedy = kind, why, reached, remedy
-        self.time = float(np.min(reached[3].t))
+        self.kind, self.why, self.remedy = kind, why, remedy
+        self.times, self.reached = times, reached
 
     def error(self, trajectory: Trajectory) -> IncompleteRun | Interrupted:
-        return self.kind(self.why, time=self.time, trajectory=trajectory, remedy=self.remedy)
+        time = float(np.min(self.reached.at.t))
+        return self.kind(self.why, time=time, trajectory=trajectory, remedy=self.remedy)
 
 
 class _ChunkedRun:
@@ -191,81 +157,80 @@ class _ChunkedRun:
     def __init__(self, problem: Problem):
         self.problem = problem
 
-    def run(
-        self,
-        x: Array,
-        masses: Array | None,
-        basis: Array | None,
-        keys: Array | None,
-        merges: Merges | None,
-        progress: Progress,
-    ) -> tuple[Any, Any, SolverState]:
+    def run(self, start: Start, progress: Progress) -> Reached:
         """Every chunk, to the end or to an error."""
-        t0, t1 = (float(t) for t in (self.problem.ts[0], self.problem.ts[-1]))
-        chunk = self._chunk(x)
+        t0, t1 = (float(t) for t in np.asarray(self.problem.ts)[[0, -1]])
+        chunk = self._chunk(start.x)
         limit = self.problem.method.steps_limit(self.problem.system, self.problem.ts)
-        at = self._finish_those_at_rest(_begin(self.problem, x, masses, basis, keys, merges))
-        self._require_velocity(at)
-        bar = bar_for(progress)
+        bar, reached = bar_for(progress), None
         try:
-            if not np.isfinite(np.asarray(at.dt)).all():
-                self._raise_if_stuck(at, limit)
-            while float(jnp.min(at.t)) < t1:
-                taken = int(jnp.max(jnp.where(at.t < t1, at.accepted + at.rejected, 0)))
-                at = _advance(self.problem, at, self._next(chunk, limit - taken))
-                at = self._finish_those_at_rest(at)
-                bar.update(100 * (float(jnp.mean(at.t)) - t0) / (t1 - t0) - bar.n)
-                self._raise_if_stuck(at, limit)
+            reached = programs.begin(self.problem, start, self._next(chunk, limit))
+            self._require_velocity(reached)
+            while True:
+                reached = self._finish_those_at_rest(reached)
+                t = np.asarray(reached.at.t)
+                bar.update(100 * (float(t.mean()) - t0) / (t1 - t0) - bar.n)
+                self._raise_if_stuck(reached, limit)
+                if t.min() >= t1:
+                    return reached
+                taken = int(np.where(t < t1, _tried(reached.at), 0).max())
+                reached = programs.advance(
+                    self.problem, reached.at, self._next(chunk, limit - taken)
+                )
         except KeyboardInterrupt:
-            why = f"interrupted at t = {float(jnp.min(at.t)):g} of {t1:g}"
-            raise _Stopped(Interrupted, why, self._partial_result(at)) from None
+            reached = (
+                programs.begin(self.problem, start, np.int64(0)) if reached is None else reached
+            )
+            why = f"interrupted at t = {float(np.min(reached.at.t)):g} of {t1:g}"
+            raise _Stopped(Interrupted, why, *self._partial_result(reached)) from None
         finally:
             bar.refresh()
             bar.close()
-        return at.saved, _final(self.problem, at), at
 
-    def _require_velocity(self, at: SolverState) -> None:
-        """Refuse a start whose velocity cannot be followed, before any step."""
-        failed = np.asarray(at.failed)
+    def _require_velocity(self, reached: Reached) -> None:
+        """Refuse a start whose velocity cannot be followed; no step was taken from it."""
+        failed = (np.asarray(reached.at.failed) & (_tried(reached.at) == 0)).ravel()
         if failed.any():
             i = int(np.argmax(failed))
             who = f"x0 (run {i} of the batch)" if len(failed) > 1 else "x0"
-            fault = self._fault(i, _final(self.problem, at), at)
+            fault = self._fault(i, reached)
             if fault is not None:
                 raise InputError(fault, where=f"the velocity at {who} cannot be followed")
 
     def _chunk(self, x: Array) -> int:
-        """Steps in a chunk: a power of 4, so that few sizes are compiled."""
-        members, n, d = x.shape
+        """Steps in a chunk."""
+        *batch, n, d = x.shape
         pairs = self.problem.system.cost(n).pairs + n * d
-        work = self.problem.method.stages * members * pairs * (2 * d + 20)
-        return int(4 ** np.clip(np.floor(np.log(CHUNK_WORK / work) / np.log(4)), 0, 6))
+        work = self.problem.method.stages * math.prod(batch) * pairs * (2 * d + 20)
+        return int(np.clip(CHUNK_WORK / work, 1, MAX_CHUNK))
 
-    def _next(self, chunk: int, left: int) -> int:
+    def _next(self, chunk: int, left: int) -> np.int64:
         """Steps until the next look: a chunk, or what is left of the steps that are allowed.
 
-        Fixed steps end with the times by themselves; to compile for as many as there are would
-        compile every new dt or span.
+        Fixed steps end with the times by themselves. It is an array, so that no number of steps
+        is compiled in.
         """
-        return min(chunk, left) if self.problem.method.limits_steps else chunk
+        return np.int64(min(chunk, left) if self.problem.method.limits_steps else chunk)
 
-    def _finish_those_at_rest(self, at: SolverState) -> SolverState:
+    def _finish_those_at_rest(self, reached: Reached) -> Reached:
         """The states; of those that have come to rest, the ones at the last time."""
-        at, rests = self.problem.method.at_rest(self.problem.system, at)
-        return at if rests is None else _rested(self.problem, at, jnp.asarray(rests))
+        at, rests = self.problem.method.at_rest(self.problem.system, reached.at)
+        return (
+            reached._replace(at=at) if rests is None else programs.finish(self.problem, at, rests)
+        )
 
-    def _raise_if_stuck(self, at: SolverState, limit: int) -> None:
+    def _raise_if_stuck(self, reached: Reached, limit: int) -> None:
         """Stop a run that cannot go on."""
-        finite = np.asarray(_finite(at.y))
-        failed = np.asarray(at.failed) | ~np.isfinite(np.asarray(at.dt))
-        spent = np.asarray(at.accepted + at.rejected) >= limit
-        stuck = ~finite | failed | (spent & (np.asarray(at.t) < float(self.problem.ts[-1])))
+        at, end = reached.at, float(np.asarray(self.problem.ts)[-1])
+        finite, dt, t = (np.asarray(a).ravel() for a in (reached.finite, at.dt, at.t))
+        failed = np.asarray(at.failed).ravel() | ~np.isfinite(dt)
+        stuck = ~finite | failed | ((_tried(at).ravel() >= limit) & (t < end))
         if not stuck.any():
             return
         i = int(np.argmax(stuck))
         who = f"run {i} of the batch" if len(stuck) > 1 else "the run"
-        reached = self._partial_result(at)
-        fault = None if finite[i] and not failed[i] else self._fault(i, *reached[2:])
+        times, partial = self._partial_result(reached)
+        fault = None if finite[i] and not failed[i] else self._fault(i, partial)
         if fault is not None:
             reason, remedy = fault
             why = f"{who} has no velocity that could be followed: {reason}"
@@ -273,18 +238,16 @@ class _ChunkedRun:
             reason, remedy = self.problem.system.not_finite
             why = f"the state of {who} is no longer finite: {reason}"
         else:
-            why, remedy = _out_of_steps(at, i, who, limit)
-        t, end = float(at.t[i]), float(self.problem.ts[-1])
-        message = f"{self.problem.method} reached t = {t:g} of {end:g}: {why}"
-        raise _Stopped(IncompleteRun, message, reached, remedy)
+            why, remedy = _out_of_steps(_member(at, i), who, limit)
+        message = f"{self.problem.method} reached t = {t[i]:g} of {end:g}: {why}"
+        raise _Stopped(IncompleteRun, message, times, partial, remedy)
 
-    def _fault(self, i: int, final: Any, at: SolverState) -> Fault | None:
+    def _fault(self, i: int, reached: Reached) -> Fault | None:
         """What is wrong with the velocity at the last state of member i; None if nothing is."""
-        x = split_encoded(final)[0][i]
-        x = x if at.basis is None else x @ at.basis[i].T
-        masses = None if at.masses is None else at.masses[i]
+        at, (x, _) = _member(reached.at, i), split_encoded(_member(reached.final, i, reached.at))
+        x = x if at.basis is None else x @ at.basis.T
         try:
-            v = self.problem.system.velocity(at.t[i], x, masses)
+            v = self.problem.system.velocity(at.t, x, at.masses)
         except NotConverged as error:
             return error.fault
         except InputError:  # a map has no velocity
@@ -299,36 +262,36 @@ class _ChunkedRun:
             "take a smaller beta, smaller weights or tokens, or a normalised system such as SA",
         )
 
-    def _partial_result(self, at: SolverState) -> tuple[Array, Any, Any, SolverState]:
-        """The save times that some member reached, what it saved there, and the last states.
+    def _partial_result(self, reached: Reached) -> tuple[Array, Reached]:
+        """The save times that some member reached, and the states with what they saved there.
 
         A member whose tokens ran away has as its last state the last one that was saved.
         """
-        T = len(self.problem.ts)
-        alive = np.asarray(_finite(at.y))
+        at, final, alive = reached
+        batch, T = at.t.shape, len(self.problem.ts)
         x, inner = split_encoded(at.saved)
-        sound = np.arange(T) < np.asarray(at.count)[:, None]
+        sound = np.arange(T) < np.asarray(at.count)[..., None]
         if self.problem.save is None:
-            sound &= np.asarray(jax.vmap(_finite)(x if inner is None else inner))
-        count = max(1, int(sound.any(axis=0).sum()))
-        saved = jax.tree.map(lambda a: a[:, :count], at.saved)
-        final = _final(self.problem, at)
+            kept = np.asarray(x if inner is None else inner)
+            sound = sound & np.isfinite(kept).all(axis=(-2, -1))
+        count = max(1, int(sound.reshape(-1, T).any(axis=0).sum()))
         if self.problem.save is None:
-            last = np.maximum(sound.sum(axis=1) - 1, 0)
+            last = np.maximum(sound.sum(axis=-1) - 1, 0)
+            where = (*np.indices(batch), last)
             final = jax.tree.map(
-                lambda a, b: jnp.where(alive[:, None, None], a, b[np.arange(len(last)), last]),
-                final,
-                at.saved,
+                lambda a, b: jnp.where(alive[..., None, None], a, b[where]), final, at.saved
             )
-            at = eqx.tree_at(lambda s: s.t, at, jnp.where(alive, at.t, self.problem.ts[last]))
-        return self.problem.ts[:count], saved, final, at
+            t = jnp.where(alive, at.t, self.problem.ts[last])
+            at = dataclasses.replace(at, t=t)
+        saved = jax.tree.map(lambda a: a[(*[slice(None)] * len(batch), slice(count))], at.saved)
+        return self.problem.ts[:count], Reached(dataclasses.replace(at, saved=saved), final, alive)
 
 
-def _out_of_steps(at: SolverState, i: int, who: str, limit: int) -> Fault:
-    """Why member i has no next step, though its state is finite."""
-    dt = float(at.dt[i])
-    if bool(at.failed[i]) or not np.isfinite(dt):
-        if int(at.accepted[i]):
+def _out_of_steps(at: SolverState, who: str, limit: int) -> Fault:
+    """Why a run has no next step, though its state is finite."""
+    dt = float(at.dt)
+    if bool(at.failed) or not np.isfinite(dt):
+        if int(at.accepted):
             return Fault(
                 f"the steps of {who} collapsed to {dt:.1e}: the velocity is nearly discontinuous "
                 "there (an almost-hard maximum)",
@@ -346,55 +309,12 @@ def _out_of_steps(at: SolverState, i: int, who: str, limit: int) -> Fault:
     )
 
 
-def _for_each(fn: Any, tokens: int, *batched: Any) -> Any:
-    """`fn` of every member: side by side, or one after the other where each is large.
-
-    A batch of one is spared the vmap, which compiles a third faster.
-    """
-    members = len(jax.tree.leaves(batched)[0])
-    if members == 1:
-        single = fn(*jax.tree.map(lambda a: a[0], batched))
-        return jax.tree.map(lambda a: a[None], single)
-    if tokens > MAX_VMAPPED_TOKENS:
-        return jax.lax.map(lambda member: fn(*member), batched)
-    return jax.vmap(fn)(*batched)
+def _tried(at: SolverState) -> Int[np.ndarray, "*batch"]:
+    """The steps that were tried, accepted or not."""
+    return np.asarray(np.asarray(at.accepted) + np.asarray(at.rejected))
 
 
-@eqx.filter_jit
-def _begin(
-    problem: Problem,
-    x: Array,
-    masses: Array | None,
-    basis: Array | None,
-    keys: Array | None,
-    merges: Merges | None,
-) -> SolverState:
-    return _for_each(problem.begin, x.shape[-2], x, masses, basis, keys, merges)
-
-
-@eqx.filter_jit
-def _advance(problem: Problem, at: SolverState, steps: int) -> SolverState:
-    def one(at: SolverState) -> SolverState:
-        return problem.advance(at, steps, diffrax.ForwardMode())
-
-    return _for_each(one, _tokens(at), at)
-
-
-@eqx.filter_jit
-def _rested(problem: Problem, at: SolverState, rests: Array) -> SolverState:
-    return _for_each(problem.rested, _tokens(at), at, rests)
-
-
-@eqx.filter_jit
-def _final(problem: Problem, at: SolverState) -> Any:
-    return _for_each(problem.final, _tokens(at), at)
-
-
-def _tokens(at: SolverState) -> int:
-    """The tokens of each member: all states have the axes (member, token, …)."""
-    return jax.tree.leaves(at.y)[0].shape[1]
-
-
-def _finite(y: Any) -> Array:
-    leaves = [jnp.isfinite(a).reshape(len(a), -1).all(axis=1) for a in jax.tree.leaves(y)]
-    return jnp.stack(leaves).all(axis=0)
+def _member(tree: Any, i: int, at: SolverState | None = None) -> Any:
+    """Member i of a batch, whose axes are those of the times of its states `at`."""
+    batch = (tree if at is None else at).t.shape
+    return jax.tree.map(lambda a: a[np.unravel_index(i, batch)] if batch else a, tree)

@@ -41,14 +41,6 @@ def check_run(
     return x, times, m, method
 
 
-def check_keys(system: System, key: Any, members: int) -> Array | None:
-    """A key for each member of a batch, for a system that draws; member i's depends on i alone."""
-    one = check_key(system, key)
-    if one is None:
-        return None
-    return jax.vmap(lambda i: jax.random.fold_in(one, i))(jnp.arange(members))
-
-
 def check_key(system: System, key: Any) -> Array | None:
     """The JAX key of a system that draws."""
     if not system.random:

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
 from attnflow.retired import RenamedAttribute
+from attnflow.simulation.loop import Value, take_steps
 from attnflow.simulation.noise import Increments, Kicked, Noise, require_numbered
 from attnflow.simulation.step_counts import (
     MAX_STEPS,
@@ -66,11 +67,37 @@ class Method(eqx.Module):
     def stages(self) -> int:
         """How many velocities (or layers) a step evaluates."""
 
-    advance: ClassVar[Callable[..., Any] | None] = None
-    """How it goes on, where its steps are not those of `diffrax.diffeqsolve` in absolute time."""
+    local_time: ClassVar[bool] = False
+    """Whether its steps count time from their own beginning, which only its own `advance` can."""
 
-    def initial_state(self, inner: Any, t: Any, x: Any, masses: Any, merges: Any) -> Any:
-        """What the run carries besides its state: that of the solver, and what has merged."""
+    def advance(
+        self,
+        parts: SolverParts,
+        at: Any,
+        ts: Float[Array, " T"],
+        value: Value,
+        steps: Any,
+        progress: diffrax.AbstractProgressMeter,
+    ) -> Any:
+        """The state after at most `steps` more steps.
+
+        Args:
+            parts: what `solver_parts` returned.
+            at: the state of the integration.
+            ts: the times at which something is saved, shape (T,).
+            value: what is saved of a state.
+            steps: how many steps may be tried.
+            progress: a progress meter of diffrax.
+        """
+        return take_steps(parts, at, ts, value, steps, progress)
+
+    def initial_state(
+        self, inner: Any, t: Any, x: Any, masses: Any, merges: Any, watched: bool
+    ) -> Any:
+        """What the run carries besides its state: that of the solver, and what has merged.
+
+        A run that is `watched` may stop before its end to be looked at.
+        """
         return inner
 
     def at_rest(self, system: System, at: Any) -> tuple[Any, np.ndarray | None]:

@@ -6,6 +6,7 @@ equation with Q and K replaced by QBᵀ and KBᵀ. This is an identity, not an a
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -25,32 +26,32 @@ class Reduced(NamedTuple):
     """
 
     system: System
-    x: Float[Array, "batch n r"]
-    basis: Float[Array, "batch r d"] | None
+    x: Float[Array, "*batch n r"]
+    basis: Float[Array, "*batch r d"] | None
 
 
-def reduce(system: System, x: Float[Array, "batch n d"]) -> Reduced:
+def reduce(system: System, x: Float[Array, "*batch n d"]) -> Reduced:
     """The system in the span of its tokens, where it stays there and n < d.
 
     Members of a batch have their own spans if the system has no matrix, else they share one.
     A traced start is left alone: a derivative of the basis need not exist.
     """
-    members, n, d = x.shape
+    *batch, n, d = x.shape
     whole = Reduced(system, x, None)
     if is_traced(x) or n >= d or d <= WORTHWHILE:
         return whole
-    basis = _basis(x)
-    inside = system.restricted(basis[0])
+    basis, members = _basis(x), math.prod(batch)
+    inside = system.restricted(basis[(0,) * len(batch)])
     if inside is not system and members > 1:
         if members * n >= d:
             return whole
-        basis = _basis(x.reshape(1, members * n, d))
-        inside = system.restricted(basis[0])
-        basis = jnp.broadcast_to(basis, (members, *basis.shape[1:]))
+        shared = _basis(x.reshape(members * n, d))
+        inside = system.restricted(shared)
+        basis = jnp.broadcast_to(shared, (*batch, *shared.shape))
     if inside is None:
         return whole
     return Reduced(inside, inside.space.retract(x @ basis.mT), basis)
 
 
-def _basis(x: Float[Array, "batch n d"]) -> Float[Array, "batch n d"]:
+def _basis(x: Float[Array, "*batch n d"]) -> Float[Array, "*batch n d"]:
     return jnp.linalg.qr(x.mT)[0].mT

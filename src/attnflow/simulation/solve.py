@@ -14,9 +14,12 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnflow.simulation import inputs
 from attnflow.simulation.methods import Method, SolverParts
+from attnflow.simulation.stepping import with_plain_stages
 from attnflow.systems import System
 
 Save = Callable[[Any, Any], Any]
+
+NO_METER = diffrax.NoProgressMeter()
 
 OVERFLOW = "attnflow: the velocity at x0 is too large for this dtype."
 STOPPED = "attnflow: the run stopped before ts[-1]: raise max_steps or rtol."
@@ -35,29 +38,33 @@ def split_encoded(saved: Any) -> tuple[Any, Any]:
 
 
 class SolverState(eqx.Module):
-    """The state of an integration: all that is needed to go on, and all that was saved."""
+    """The state of an integration: all that is needed to go on, and all that was saved.
 
-    masses: Float[Array, " n"] | None
-    basis: Float[Array, "r d"] | None
-    key: Key[Array, ""] | None
-    t: Float[Array, ""]
+    Between two compiled programs it is that of a batch, with axes `*batch` before all others.
+    """
+
+    masses: Float[Array, "*batch n"] | None
+    basis: Float[Array, "*batch r d"] | None
+    key: Key[Array, "*batch"] | None
+    t: Float[Array, "*batch"]
     y: Any
-    dt: Float[Array, ""]
+    dt: Float[Array, "*batch"]
     solver_state: Any
     controller_state: Any
-    made_jump: Bool[Array, ""]
+    made_jump: Bool[Array, "*batch"]
     saved: Any
-    count: Int[Array, ""]
-    accepted: Int[Array, ""]
-    rejected: Int[Array, ""]
-    failed: Bool[Array, ""]
+    count: Int[Array, "*batch"]
+    accepted: Int[Array, "*batch"]
+    rejected: Int[Array, "*batch"]
+    failed: Bool[Array, "*batch"]
 
 
 class Problem(eqx.Module):
     """What is integrated: a system from its start to the last of ts, by a method.
 
     With a basis B the states are coordinates c, and what is saved are the tokens c B. `inside` says
-    that the start is given in the coordinates of the system's `encode`.
+    that the start is given in the coordinates of the system's `encode`, `watched` that the host
+    looks at the run from time to time.
     """
 
     system: System
@@ -65,6 +72,7 @@ class Problem(eqx.Module):
     ts: Float[Array, " T"]
     save: Save | None
     inside: bool = False
+    watched: bool = False
 
     def begin(
         self,
@@ -83,7 +91,7 @@ class Problem(eqx.Module):
         parts = self._solver_parts(masses, key, x)
         y = x if self.inside else parts.encode(t0, x)
         order = parts.solver.error_order(parts.term)
-        start = t0 if self.method.advance is None else jnp.zeros_like(t0)
+        start = jnp.zeros_like(t0) if self.method.local_time else t0
         t_next, controller_state = parts.controller.init(
             parts.term, start, t1, y, parts.dt0, None, parts.solver.func, order
         )
@@ -97,7 +105,7 @@ class Problem(eqx.Module):
             t=t0,
             y=y,
             dt=t_next - start,
-            solver_state=self.method.initial_state(inner, t0, y, masses, merges),
+            solver_state=self.method.initial_state(inner, t0, y, masses, merges, self.watched),
             controller_state=controller_state,
             made_jump=jnp.zeros((), bool),
             saved=jax.tree.map(
@@ -113,20 +121,35 @@ class Problem(eqx.Module):
     def advance(
         self,
         at: SolverState,
+        steps: Any = None,
+        progress: diffrax.AbstractProgressMeter = NO_METER,
+    ) -> SolverState:
+        """The state after at most `steps` more steps: by default as many as the method allows.
+
+        The loop has no derivative in reverse mode, and nothing in it calls back to the host.
+        """
+        steps = self.method.steps_limit(self.system, self.ts) if steps is None else steps
+        parts = self._solver_parts(at.masses, at.key, at.y)
+        quick = parts._replace(solver=with_plain_stages(parts.solver))
+        moving = dataclasses.replace(at, masses=None, basis=None, key=None)
+        moved = self.method.advance(
+            quick, moving, self.ts, lambda t, y: self._value(parts, t, y, at.basis), steps, progress
+        )
+        return dataclasses.replace(moved, masses=at.masses, basis=at.basis, key=at.key)
+
+    def differentiable(
+        self,
+        at: SolverState,
         steps: int | None = None,
         adjoint: diffrax.AbstractAdjoint | None = None,
-        progress: diffrax.AbstractProgressMeter | None = None,
+        progress: diffrax.AbstractProgressMeter = NO_METER,
     ) -> SolverState:
-        """The state after at most `steps` more steps: by default as many as the method allows."""
+        """The state at the end, or where the method gives up, with derivatives in either mode."""
+        if self.method.local_time:
+            return self.advance(at, steps, progress)
         steps = self.method.steps_limit(self.system, self.ts) if steps is None else steps
-        adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
-        progress = diffrax.NoProgressMeter() if progress is None else progress
         T = len(self.ts)
         parts = self._solver_parts(at.masses, at.key, at.y)
-        if self.method.advance is not None:
-            return self.method.advance(
-                parts, at, self.ts, lambda t, y: self._value(parts, t, y, at.basis), steps, progress
-            )
         solution = diffrax.diffeqsolve(
             parts.term,
             parts.solver,
@@ -136,7 +159,7 @@ class Problem(eqx.Module):
             at.y,
             stepsize_controller=parts.controller,
             saveat=self._saves(parts, at),
-            adjoint=adjoint,
+            adjoint=diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
             max_steps=steps,
             throw=False,
             progress_meter=progress,
@@ -199,14 +222,15 @@ class Problem(eqx.Module):
         masses: Any,
         key: Any,
         merges: Any,
+        steps: int | None = None,
         adjoint: diffrax.AbstractAdjoint | None = None,
         progress: bool = False,
     ) -> SolverState:
         """The state at the last of ts; the compiled code raises where it is not reached."""
         start = self.begin(x0, masses, None, key, merges)
         y = eqx.error_if(start.y, start.failed, OVERFLOW)
-        meter = diffrax.TqdmProgressMeter() if progress else None
-        at = self.advance(eqx.tree_at(lambda a: a.y, start, y), adjoint=adjoint, progress=meter)
+        meter = diffrax.TqdmProgressMeter() if progress else NO_METER
+        at = self.differentiable(eqx.tree_at(lambda a: a.y, start, y), steps, adjoint, meter)
         # Not all of `at`: the key of a system that draws cannot pass through error_if.
         reached = eqx.error_if((at.y, at.saved), at.t < self.ts[-1], STOPPED)
         return eqx.tree_at(lambda a: (a.y, a.saved), at, reached)

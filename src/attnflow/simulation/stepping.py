@@ -101,6 +101,16 @@ class WrappedSolver(diffrax.AbstractAdaptiveSolver, diffrax.AbstractWrappedSolve
         return self.solver.func(terms, t0, y0, args)
 
 
+def with_plain_stages(solver: Any) -> Any:
+    """The solver with a quicker loop over its stages, which has no derivative in reverse mode."""
+    inside = solver.solver if isinstance(solver, WrappedSolver) else None
+    if not isinstance(inside, diffrax.AbstractRungeKutta):
+        return solver
+    return eqx.tree_at(
+        lambda s: s.solver.scan_kind, solver, "lax", is_leaf=lambda leaf: leaf is None
+    )
+
+
 class Retracted(WrappedSolver):
     """A solver whose every step ends in the system's space.
 

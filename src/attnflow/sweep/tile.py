@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -114,7 +113,7 @@ class Computer:
         ts = jnp.asarray(times, x0.dtype)
         problem = Problem(system, method, ts, save)
         start = problem.begin(x0, None, None, key_for("noise", key))
-        at = problem.advance(start, adjoint=diffrax.ForwardMode())
+        at = problem.advance(start)
         return at.saved, at.t >= ts[-1]
 
     def _draw(self, run: RunSpec, key: Array) -> tuple[System, Array]:
