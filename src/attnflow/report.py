@@ -74,7 +74,7 @@ def summarise(trajectory: Trajectory) -> Report:
     trajectory = trajectory.with_digits
     tokens, system = trajectory.positions, trajectory.known_system
     n, d = tokens.shape[1:]
-    scale = float(np.sqrt(np.mean(np.sum(np.asarray(tokens[0]) ** 2, axis=-1))))
+    scale = float(np.sqrt(np.mean(np.sum(np.asarray(tokens)[0] ** 2, axis=-1))))
     tolerance = TOLERANCE * scale if scale > 0 else TOLERANCE
     return Report(
         system=str(trajectory.system),
@@ -85,7 +85,7 @@ def summarise(trajectory: Trajectory) -> Report:
         steps=int(trajectory.steps),
         rejected=int(trajectory.rejected),
         tolerance=tolerance,
-        times=[float(t) for t in trajectory.ts],
+        times=np.asarray(trajectory.ts).tolist(),
         clusters=observe.cluster_history(trajectory, tolerance).counts.tolist(),
         energy=_energies(trajectory),
         sums_error=_sums_error(trajectory),
@@ -108,7 +108,7 @@ def _energies(trajectory: Trajectory) -> list[float] | None:
     if beta is None or not system.space.round:
         return None
     xs = trajectory.positions
-    return np.asarray(_energy_along(xs, beta.astype(xs.dtype), trajectory.masses)).tolist()
+    return np.asarray(_energy_along(xs, beta, trajectory.masses)).tolist()
 
 
 @jax.jit
@@ -116,7 +116,7 @@ def _energy_along(
     xs: Float[Array, "T n k"], beta: Float[Array, ""], masses: Float[Array, " n"] | None
 ) -> Float[Array, " T"]:
     """Compiled once for each shape; `lax.map` alone would compile its function at each call."""
-    return jax.lax.map(lambda x: observe.energy(x, beta, masses), xs)
+    return jax.lax.map(lambda x: observe.energy(x, beta.astype(x.dtype), masses), xs)
 
 
 def _orders(trajectory: Trajectory) -> list[float] | None:

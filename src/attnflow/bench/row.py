@@ -56,12 +56,30 @@ class Compiles(Target):
 
 @dataclass(frozen=True)
 class Takes(Target):
-    """The first entry takes at most `seconds`."""
+    """A contender, by default the first entry, takes at most `seconds`."""
 
     seconds: float
+    contender: str | None = None
 
     def judge(self, outcome: Outcome) -> TargetResult:
-        return TargetResult("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
+        if self.contender is None:
+            return TargetResult("time", "≤", self.seconds, " s", outcome.entries[0].seconds)
+        entry = outcome.entry(self.contender)
+        measured = None if entry is None else entry.seconds
+        return TargetResult(f"time, {self.contender},", "≤", self.seconds, " s", measured)
+
+
+@dataclass(frozen=True)
+class AtMost(Target):
+    """A contender takes at most `factor` times as long as the first entry."""
+
+    factor: float
+    contender: str
+
+    def judge(self, outcome: Outcome) -> TargetResult:
+        entry = outcome.entry(self.contender)
+        measured = None if entry is None else entry.ratio
+        return TargetResult(self.contender, "≤", self.factor, " ×", measured)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from attnflow.bench.contenders import ATTNFLOW, BLOCKED, DENSE, SPECTRAL, DriftProblem, Scaled
 from attnflow.bench.drift import Drift, Growth
+from attnflow.bench.first import (
+    COMPILED,
+    EMPTY,
+    SCIPY,
+    UNJITTED,
+    FirstResult,
+    Gradient,
+    NewSize,
+    SmallRun,
+)
 from attnflow.bench.peers import JAX_DENSE, KEOPS, MATMUL, NUMPY, SDPA
-from attnflow.bench.row import Accurate, Compiles, Faster, Grows, Needs, Row, Takes
+from attnflow.bench.row import Accurate, AtMost, Compiles, Faster, Grows, Needs, Row, Takes
 from attnflow.bench.runs import FULL_DIMENSION, ColdStart, Metastable, PhaseDiagram
 from attnflow.errors import unknown
 
@@ -84,7 +94,11 @@ ROWS: tuple[Row, ...] = (
         targets=(Faster(20.0, FULL_DIMENSION),),
     ),
     Metastable(n=32, beta=16.0, stop=1e14, starts=5, targets=(Takes(1.0),)),
-    ColdStart(starts=3, targets=(Takes(15.0),)),
+    ColdStart(starts=3, targets=(Takes(6.0),)),
+    FirstResult(starts=5, targets=(AtMost(3.5, COMPILED), AtMost(6.0, EMPTY))),
+    NewSize(starts=3, targets=(Takes(1.0, EMPTY), Takes(0.5, COMPILED))),
+    *(SmallRun(n, targets=(Faster(2.5, SCIPY),)) for n in (16, 64, 256)),
+    Gradient(targets=(AtMost(1.5, UNJITTED),)),
     Growth(
         name="growth",
         what="time of one drift against n, β = 4 (on the circle 9), float64",

@@ -17,7 +17,7 @@ from attnflow.checks import is_traced, require_count, require_positive
 from attnflow.errors import InputError, unknown
 from attnflow.retired import RenamedAttribute
 from attnflow.simulation.loop import Value, take_steps
-from attnflow.simulation.noise import Increments, Kicked, Noise, require_numbered
+from attnflow.simulation.noise import require_noise_solver, require_numbered, with_noise
 from attnflow.simulation.step_counts import (
     MAX_STEPS,
     require_possible,
@@ -296,7 +296,7 @@ class Fixed(Method):
         steps = EqualSteps(dt, ts if noisy else ts[jnp.array([0, -1])], system.breaks)
         solver = Retracted(FIXED_SOLVERS[self.solver](), system)
         parts = self._continuous(system, masses, solver, steps, dt)
-        return _with_noise(parts, system, masses, y, steps, self.solver) if noisy else parts
+        return with_noise(parts, system, masses, y, steps, self.solver) if noisy else parts
 
     def steps_limit(self, system: System, ts: Any) -> int:
         """As many steps as it takes."""
@@ -310,7 +310,7 @@ class Fixed(Method):
         """Noise needs a solver for it."""
         require_possible(ts, self.dt, system)
         if system.dynamics == "diffusion":
-            _require_noise_solver(self, system)
+            require_noise_solver(self, system)
             if ts is not None and not is_traced(self.dt):
                 require_numbered(ts, float(self.dt))
         else:
@@ -385,28 +385,6 @@ class Layers(Method):
 
 ADAPTIVE_SOLVERS: dict[str, Any] = {"dopri8": diffrax.Dopri8, "tsit5": diffrax.Tsit5}
 FIXED_SOLVERS: dict[str, Any] = {"rk4": RK4, "heun": diffrax.Heun, "euler": diffrax.Euler}
-
-
-def _require_noise_solver(method: Fixed, system: System) -> None:
-    ito = system.ito  # type: ignore[attr-defined]
-    if method.solver == "rk4" or (method.solver == "heun" and ito):
-        allowed, sense = ("'euler'", " in the sense of Itô") if ito else ("'heun' or 'euler'", "")
-        raise InputError(
-            f"method must be Fixed(dt, {allowed}) for {type(system).__name__}, which has "
-            f"noise{sense}; it is {method!r}."
-        )
-
-
-def _with_noise(
-    parts: SolverParts, system: Any, masses: Any, y: Any, steps: EqualSteps, solver: str
-) -> SolverParts:
-    """The parts of a flow with the noise of the system added."""
-    increments = Increments(system, steps, system.noise_shape(y))
-    if solver == "heun" and system.additive:
-        noise = Noise(system, masses, increments)
-        return parts._replace(term=diffrax.MultiTerm(parts.term, noise))
-    kicks = 2 if solver == "heun" else 1
-    return parts._replace(solver=Kicked(parts.solver, system, masses, increments, kicks))
 
 
 def as_typed(value: Any) -> str:

@@ -124,3 +124,24 @@ def missing_key(system: Any) -> InputError:
         f"key: {type(system).__name__} draws random numbers as it runs: pass a key, as in "
         "key=0, or a jax.random key."
     )
+
+
+def require_noise_solver(method: Any, system: Any) -> None:
+    """Refuse a method whose solver cannot have the noise of a system."""
+    ito = system.ito
+    if method.solver == "rk4" or (method.solver == "heun" and ito):
+        allowed, sense = ("'euler'", " in the sense of Itô") if ito else ("'heun' or 'euler'", "")
+        raise InputError(
+            f"method must be Fixed(dt, {allowed}) for {type(system).__name__}, which has "
+            f"noise{sense}; it is {method!r}."
+        )
+
+
+def with_noise(parts: Any, system: Any, masses: Any, y: Any, steps: EqualSteps, solver: str) -> Any:
+    """The parts of a flow with the noise of the system added."""
+    increments = Increments(system, steps, system.noise_shape(y))
+    if solver == "heun" and system.additive:
+        noise = Noise(system, masses, increments)
+        return parts._replace(term=diffrax.MultiTerm(parts.term, noise))
+    kicks = 2 if solver == "heun" else 1
+    return parts._replace(solver=Kicked(parts.solver, system, masses, increments, kicks))
