@@ -20,7 +20,7 @@ RUNS = {
     "heun": (lambda beta: af.SA(beta), af.Fixed(0.25, "heun"), None),
     "layers": (lambda beta: af.SA(beta), af.Layers(0.05), None),
     "encoded": (lambda beta: af.RescaledAttention(beta, V=SQUARE), af.Adaptive(), None),
-    "breaks": (lambda beta: af.SA(beta, V=Redrawn(partial(ginibre, d=2), 0.5, key=0)), None, None),
+    "breaks": (lambda beta: af.SA(beta, V=Redrawn(partial(ginibre, 2), every=0.5, key=0)), None, None),
     "schedule": (
         lambda beta: af.SA(beta, V=Scheduled(lambda t: jnp.cos(t) * jnp.eye(2))),
         None,

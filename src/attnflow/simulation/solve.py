@@ -97,6 +97,9 @@ class Problem(eqx.Module):
         )
         inner = parts.solver.init(parts.term, start, t_next, y, None)
         first = jax.tree.map(jnp.asarray, self._value(parts, t0, y, basis))
+        sound = t_next > start
+        if parts.dt0 is not None:  # else the first step was found from the velocity
+            sound &= _finite(parts.term.vf(t0, y, None))
         none = jnp.zeros((), int)
         state = SolverState(
             masses=masses,
@@ -114,7 +117,7 @@ class Problem(eqx.Module):
             count=none + 1,
             accepted=none,
             rejected=none,
-            failed=~(_finite(parts.term.vf(t0, y, None)) & (t_next > start)),
+            failed=~sound,
         )
         return jax.tree.map(jnp.asarray, state)
 
