@@ -69,7 +69,8 @@ def _unit_rows_by_numpy(x: np.ndarray) -> np.ndarray:
 def _lengths(x: np.ndarray) -> np.ndarray:
     squares, d = x * x, x.shape[-1]
     if d > MAX_UNROLLED_DIMS:
-        return np.sqrt(jnp.sum(jax.device_put(squares), axis=-1, keepdims=True))
+        with jax.ensure_compile_time_eval():
+            return np.sqrt(jnp.sum(jax.device_put(squares), axis=-1, keepdims=True))
     return np.sqrt(functools.reduce(operator.add, np.split(squares, d, axis=-1)))
 
 
