@@ -44,8 +44,9 @@ def check_run(
     x = check_start(system, x0)
     times = check_times(ts, x.dtype)
     m = check_masses(masses, x.shape, x.dtype)
-    known = isinstance(ts, jax.Array) and not is_traced(ts)
-    method = check_method(method, system, x, np.asarray(ts) if known else ts, m)
+    if isinstance(ts, jax.Array):
+        ts = times if is_traced(ts) else np.asarray(ts)
+    method = check_method(method, system, x, ts, m)
     check_memory(system, method, x, len(times), saves_states)
     return x, times, m, method
 
