@@ -57,6 +57,20 @@ def bounded_memory():
 
 
 @pytest.fixture
+def programs():
+    """The names of the programs that are compiled while a test runs."""
+    names = []
+
+    def compiled(event, seconds, **details):
+        if event == "/jax/core/compile/backend_compile_duration":
+            names.append(details["fun_name"])
+
+    jax.monitoring.register_event_duration_secs_listener(compiled)
+    yield names
+    jax.monitoring.unregister_event_duration_listener(compiled)
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(0)
 

@@ -152,3 +152,40 @@ def test_a_count_fits_into_64_bits():
     assert checks.require_count(2**63 - 1, "n") == 2**63 - 1
     with pytest.raises(InputError, match=r"n must be a whole number below 2\^63"):
         checks.require_count(2**63, "n")
+
+
+@pytest.mark.parametrize(
+    "value", [2, 2.5, True, [1, 2], [[1.0], [2.5]], np.float32(2), np.ones((2, 3)), jnp.ones(2)]
+)
+def test_arrays_are_those_of_jax(value):
+    ours, theirs = checks.as_array(value), jnp.asarray(value)
+    np.testing.assert_array_equal(ours, theirs)
+    assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type)
+
+
+def test_an_array_does_not_follow_what_it_was_made_of():
+    value = np.ones(1000)
+    array = checks.as_array(value)
+    value[:] = 2
+    assert np.all(np.asarray(array) == 1)
+
+
+def test_numbers_are_taken_without_a_program(programs):
+    jax.clear_caches()
+    checks.as_number(3, "beta")
+    checks.as_floats([[1, 2], [3, 4]])
+    checks.as_floats(np.ones((2, 5), np.float32))
+    assert programs == []
+
+
+def test_what_is_done_on_the_host_stays_where_it_was():
+    device = jax.devices()[-1]
+    x = jax.device_put(np.ones(3), device)
+    doubled = checks.on_host(lambda x: 2 * x, x)
+    assert doubled.committed
+    assert doubled.devices() == {device}
+    assert not checks.on_host(lambda x: 2 * x, jnp.ones(3)).committed
+
+
+def test_types_that_numpy_does_not_know_stay_with_jax():
+    assert checks.on_host(lambda x: 0.5 * x, jnp.ones(3, jnp.bfloat16)).dtype == jnp.bfloat16

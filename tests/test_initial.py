@@ -10,6 +10,7 @@ from scipy import stats
 
 from attnflow import checks, initial
 from attnflow.errors import InputError
+from attnflow.spaces import unit_rows
 
 RANDOM = {
     "gaussian": partial(initial.gaussian, 4, 5),
@@ -95,6 +96,80 @@ def test_a_start_that_does_not_fit_is_refused_before_it_is_drawn(monkeypatch):
     initial.gaussian(4, 5, key=0)
     with pytest.raises(InputError, match=r"a start of shape \(2, 4, 5\) would need"):
         initial.gaussian(4, 5, key=0, batch=2)
+
+
+@pytest.mark.parametrize(
+    ("start", "most"),
+    [
+        (partial(initial.gaussian, d=7, scale=3.0, key=0), 1),
+        (partial(initial.sphere, d=7, key=1), 1),
+        (partial(initial.sphere, d=13, key=1), 2),
+        (partial(initial.sphere, d=300, reduced=True, key=2), 2),
+        (partial(initial.hemisphere, d=7, key=3, dtype=np.float32), 1),
+        (partial(initial.orthogonal, d=43, key=4), 2),
+        (partial(initial.cube, d=7, side=3.0, key=5), 1),
+        (partial(initial.angles, arc=3.0, key=6), 1),
+        (partial(initial.clustered, d=7, key=7, batch=2), 1),
+        (initial.circle, 1),
+        (partial(initial.sinusoidal, d=7), 1),
+    ],
+)
+def test_a_start_compiles_a_program_or_two(start, most, programs):
+    jax.clear_caches()
+    start(n=41)
+    assert 1 <= len(programs) <= most, programs
+
+
+def test_known_tokens_are_normalised_without_a_program(programs):
+    jax.clear_caches()
+    initial.normalise(np.ones((2, 5)))
+    initial.normalise(np.ones((2, 3, 7), np.float32))
+    assert programs == []
+
+
+def plain_orthogonal(key, shape, dtype):
+    Q, R = jnp.linalg.qr(jax.random.normal(key, shape, dtype).mT)
+    return (Q * jnp.sign(jnp.diagonal(R, axis1=-2, axis2=-1))[..., None, :]).mT
+
+
+def plain_clustered(key, shape, dtype):
+    at, around = jax.random.split(key)
+    centres = unit_rows(jax.random.normal(at, (*shape[:-2], 2, shape[-1]), dtype))
+    noise = 0.1 * jax.random.normal(around, shape, dtype)
+    return unit_rows(centres[..., jnp.arange(shape[-2]) % 2, :] + noise)
+
+
+def plain_hemisphere(key, shape, dtype):
+    x = unit_rows(jax.random.normal(key, shape, dtype))
+    return x.at[..., -1].set(jnp.abs(x[..., -1]))
+
+
+PLAIN = {
+    "gaussian": jax.random.normal,
+    "sphere": lambda key, shape, dtype: unit_rows(jax.random.normal(key, shape, dtype)),
+    "hemisphere": plain_hemisphere,
+    "orthogonal": plain_orthogonal,
+    "cube": partial(jax.random.uniform, minval=-5.0, maxval=5.0),
+    "clustered": plain_clustered,
+}
+"""The starts, each operation by JAX in the shape of the tokens."""
+
+
+@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("batch", [(), (2, 3)])
+def test_a_start_is_its_formula_to_the_last_digit(name, dtype, batch):
+    plain = PLAIN[name](jax.random.key(5), (*batch, 4, 5), dtype)
+    drawn = RANDOM[name](key=5, batch=batch, dtype=dtype)
+    np.testing.assert_array_max_ulp(np.asarray(drawn), np.asarray(plain), maxulp=1)
+
+
+@pytest.mark.parametrize("d", [1, 8, 9, 70])
+@pytest.mark.parametrize("inside", [lambda call: call(), lambda call: jax.jit(call)()])
+def test_known_tokens_are_normalised_to_the_last_digit(d, inside, rng):
+    x = jnp.asarray(rng.normal(size=(6, d)))
+    y = inside(lambda: initial.normalise(x))
+    np.testing.assert_array_max_ulp(np.asarray(y), np.asarray(unit_rows(x)), maxulp=1)
 
 
 @pytest.mark.parametrize("start", ON_SPHERE)

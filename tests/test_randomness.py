@@ -6,9 +6,16 @@ from attnflow.errors import InputError
 from attnflow.randomness import as_key
 
 
-@pytest.mark.parametrize("key", [3, np.int64(3)])
+@pytest.mark.parametrize("key", [3, np.int64(3), 0, -1, 2**31, 2**40 + 3, 2**63 - 1, -(2**63)])
 def test_an_integer_stands_for_its_key(key):
-    assert as_key(key) == jax.random.key(3)
+    assert as_key(key) == jax.random.key(int(key))
+    with jax.enable_x64(False):
+        assert as_key(key) == jax.random.key(int(key))
+
+
+def test_an_integer_stands_for_its_key_of_any_generator():
+    with jax.default_prng_impl("rbg"):
+        assert as_key(3) == jax.random.key(3)
 
 
 @pytest.mark.parametrize("key", [jax.random.key(3), jax.random.PRNGKey(3)])

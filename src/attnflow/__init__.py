@@ -18,7 +18,7 @@ import jax
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 
-from attnflow import attention, errors, initial, observe, simulation, spaces, systems, weights
+from attnflow import attention, errors, initial, simulation, spaces, systems, weights
 from attnflow._version import __version__
 from attnflow.compilation import keep_compiled_programs
 from attnflow.errors import IncompleteRun, InputError, Interrupted, ModelError
@@ -68,9 +68,19 @@ from attnflow.weights import Heads
 keep_compiled_programs()
 
 if TYPE_CHECKING:
-    from attnflow import figures, meanfield, models, plot, report, spec, sweep, theory
+    from attnflow import figures, meanfield, models, observe, plot, report, spec, sweep, theory
 
-LAZY_MODULES = ("figures", "meanfield", "models", "plot", "report", "spec", "sweep", "theory")
+LAZY_MODULES = (
+    "figures",
+    "meanfield",
+    "models",
+    "observe",
+    "plot",
+    "report",
+    "spec",
+    "sweep",
+    "theory",
+)
 """Imported when they are first named, so that `import attnflow` is quick."""
 
 __all__ = [

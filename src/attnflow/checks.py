@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,14 +23,49 @@ def is_traced(tree: Any) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
+def as_array(value: Any) -> Array:
+    """A copy on the device, as of `jnp.asarray`, which compiles a program for each new shape.
+
+    >>> print(as_array([1, 2]))
+    [1 2]
+    """
+    nested = isinstance(value, (list, tuple, np.ndarray))
+    if nested and not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
+        return jax.device_put(np.array(value))
+    return jax.device_put(value) if isinstance(value, (float, int)) else jnp.asarray(value)
+
+
 def as_floats(value: Any) -> Array:
     """An array of floats: integers are converted, floats keep their precision.
 
     >>> print(as_floats([1, 2]))
     [1. 2.]
     """
-    array = jnp.asarray(value)
-    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+    array = as_array(value)
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    whole = jnp.issubdtype(array.dtype, jnp.integer)
+    return on_host(lambda x: x.astype(float), array) if whole else array.astype(float)
+
+
+def are_numpys(*arrays: Array) -> bool:
+    """Whether the values of all arrays are known, and of types that are NumPy's own."""
+    return not is_traced(arrays) and all(array.dtype.kind in "biuf" for array in arrays)
+
+
+def on_host(fn: Callable[..., Any], *arrays: Array) -> Array:
+    """`fn` of arrays by NumPy: what is done once is not worth a compiled program.
+
+    Traced arrays, and those of types that NumPy does not know, are given to `fn` as they are.
+
+    Args:
+        fn: a function of NumPy's arrays and of JAX's alike.
+        arrays: its arguments; the result is where the first of them is.
+    """
+    if not are_numpys(*arrays):
+        return fn(*arrays)
+    result = fn(*(np.asarray(array) for array in arrays))
+    return jax.device_put(result, arrays[0].sharding if arrays[0].committed else None)
 
 
 def as_number(value: Any, name: str) -> Array:
@@ -40,7 +76,7 @@ def as_number(value: Any, name: str) -> Array:
     """
     whole = isinstance(value, int) and not isinstance(value, bool)
     try:
-        array = jnp.asarray(float(value) if whole else value)
+        array = as_array(float(value) if whole else value)
     except NO_NUMBERS:
         raise InputError(f"{name} must be a number, not {value!r}.") from None
     if array.ndim != 0 or array.dtype.kind not in "fiu":
@@ -97,6 +133,14 @@ def require_positive(value: Any, name: str) -> None:
         right = False
     if not right:
         raise InputError(f"{name} must be a finite number above 0, but it is {value!r}.")
+
+
+def as_positive(value: Any, name: str) -> Array:
+    """A single number above zero, as an array of the default precision."""
+    require_positive(value, name)
+    if is_traced(value):
+        return jnp.asarray(value, float)
+    return jax.device_put(np.asarray(value, jax.dtypes.canonicalize_dtype(float)))
 
 
 def require_nonnegative(value: Any, name: str) -> None:

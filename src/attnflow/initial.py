@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,6 +17,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from attnflow.checks import (
+    as_array,
+    is_traced,
+    on_host,
     require_count,
     require_directions,
     require_finite,
@@ -25,7 +29,7 @@ from attnflow.checks import (
 from attnflow.errors import InputError
 from attnflow.randomness import RandomKey, as_key
 from attnflow.retired import renamed_arguments
-from attnflow.spaces import unit_rows
+from attnflow.spaces import normalised
 
 __all__ = [
     "STARTS",
@@ -42,7 +46,8 @@ __all__ = [
     "sphere",
 ]
 
-Batch = tuple[int, ...] | int
+Shape = tuple[int, ...]
+Batch = Shape | int
 
 
 def normalise(x: Float[ArrayLike, "*batch n d"]) -> Float[Array, "*batch n d"]:
@@ -51,10 +56,10 @@ def normalise(x: Float[ArrayLike, "*batch n d"]) -> Float[Array, "*batch n d"]:
     >>> print(normalise(jnp.array([[3.0, 4.0]])))
     [[0.6 0.8]]
     """
-    x = jnp.asarray(x)
+    x = as_array(x)
     require_finite(x, "x")
     require_directions(x, "x")
-    return unit_rows(x)
+    return normalised(x)
 
 
 @renamed_arguments(seed="key")
@@ -78,7 +83,9 @@ def gaussian(
         dtype: float64 by default, or another float dtype.
     """
     shape = _shape(n, d, batch, dtype)
-    return scale * jax.random.normal(as_key(key), shape, dtype)
+    key = as_key(key)
+    entries = jax.random.normal(key, _drawn(shape, key), dtype)
+    return on_host(lambda entries: scale * entries.reshape(shape), entries)
 
 
 @renamed_arguments(seed="key")
@@ -111,8 +118,8 @@ def sphere(
     (8, 8)
     """
     if reduced and n < d:
-        return unit_rows(_bartlett(n, d, as_key(key), batch, dtype))
-    return unit_rows(gaussian(n, d, key=key, batch=batch, dtype=dtype))
+        return normalised(_bartlett(n, d, as_key(key), batch, dtype))
+    return normalised(gaussian(n, d, key=key, batch=batch, dtype=dtype))
 
 
 def _bartlett(n: int, d: int, key: Any, batch: Batch, dtype: Any) -> Float[Array, "*batch n n"]:
@@ -122,11 +129,23 @@ def _bartlett(n: int, d: int, key: Any, batch: Batch, dtype: Any) -> Float[Array
     """
     require_count(d, "d")
     shape = _shape(n, n, batch, dtype)
-    below, lengths = jax.random.split(key)
-    freedom = jnp.arange(d, d - n, -1).astype(dtype)
-    squared = jax.random.chisquare(lengths, freedom, (*shape[:-2], n), dtype)
-    L = jnp.tril(jax.random.normal(below, shape, dtype), -1)
-    return L + jnp.eye(n, dtype=dtype) * jnp.sqrt(squared)[..., None]
+    freedom = np.arange(d, d - n, -1).astype(jax.dtypes.canonicalize_dtype(dtype))
+
+    def factor(below: Any, squared: Any) -> Any:
+        lower = np.tri(n, k=-1, dtype=below.dtype) * below.reshape(shape)
+        return lower + np.eye(n, dtype=below.dtype) * (squared**0.5)[..., None]
+
+    drawn = _drawn(shape, key)
+    return on_host(factor, *_bartlett_entries(key, freedom, drawn, shape[:-1], dtype))
+
+
+@partial(jax.jit, static_argnames=("below", "diagonal", "dtype"))
+def _bartlett_entries(
+    key: Any, freedom: Float[Array, " n"], below: Shape, diagonal: Shape, dtype: Any
+) -> tuple[Float[Array, "*below"], Float[Array, "*diagonal"]]:
+    first, second = jax.random.split(key)
+    squared = jax.random.chisquare(second, freedom, diagonal, dtype)
+    return jax.random.normal(first, below, dtype), squared
 
 
 @renamed_arguments(seed="key")
@@ -151,7 +170,8 @@ def hemisphere(
     True
     """
     x = sphere(n, d, key=key, batch=batch, dtype=dtype)
-    return x.at[..., -1].set(jnp.abs(x[..., -1]))
+    last = np.arange(d) == d - 1
+    return on_host(lambda x: x * (1 - 2 * ((x < 0) & last).astype(x.dtype)), x)
 
 
 @renamed_arguments(seed="key")
@@ -178,7 +198,12 @@ def orthogonal(
     """
     if require_count(n, "n") > require_count(d, "d"):
         raise InputError(f"n = {n} orthogonal tokens need d ≥ n, but d = {d}.")
-    G = gaussian(n, d, key=key, batch=batch, dtype=dtype)
+    return _orthonormal(gaussian(n, d, key=key, batch=batch, dtype=dtype))
+
+
+@jax.jit
+def _orthonormal(G: Float[Array, "*batch n d"]) -> Float[Array, "*batch n d"]:
+    """Uniform orthonormal rows from Gaussian ones."""
     Q, R = jnp.linalg.qr(jnp.swapaxes(G, -1, -2))
     signs = jnp.sign(jnp.diagonal(R, axis1=-2, axis2=-1))
     return jnp.swapaxes(Q * signs[..., None, :], -1, -2)
@@ -194,7 +219,11 @@ def circle(n: int, *, dtype: Any = float) -> Float[Array, "n 2"]:
      [ 0. -1.]]
     """
     n, _ = _shape(n, 2, (), dtype)
-    angles = 2 * jnp.pi * (jnp.arange(n) / n)
+    return _on_circle(2 * np.pi * (np.arange(n) * (1 / n)), dtype)
+
+
+@partial(jax.jit, static_argnames="dtype")
+def _on_circle(angles: Float[Array, " n"], dtype: Any) -> Float[Array, "n 2"]:
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1).astype(dtype)
 
 
@@ -246,7 +275,9 @@ def cube(
         dtype: float64 by default, or another float dtype.
     """
     shape = _shape(n, d, batch, dtype)
-    return jax.random.uniform(as_key(key), shape, dtype, minval=-side / 2, maxval=side / 2)
+    key, end = as_key(key), side / 2
+    x = jax.random.uniform(key, _drawn(shape, key), dtype, minval=-end, maxval=end)
+    return on_host(lambda x: x.reshape(shape), x)
 
 
 @renamed_arguments(seed="key")
@@ -275,10 +306,26 @@ def clustered(
     >>> clustered(n=6, d=2, clusters=2, spread=0.0, key=0).shape
     (6, 2)
     """
-    at, around = jax.random.split(as_key(key))
-    centres = sphere(require_count(clusters, "clusters"), d, key=at, batch=batch, dtype=dtype)
-    noise = gaussian(n, d, scale=spread, key=around, batch=batch, dtype=dtype)
-    return unit_rows(centres[..., jnp.arange(n) % clusters, :] + noise)
+    shape = _shape(n, d, batch, dtype)
+    centre_shape = _shape(require_count(clusters, "clusters"), d, batch, dtype)
+    key = as_key(key)
+    drawn = _drawn(centre_shape, key), _drawn(shape, key)
+    directions, noise = _independent_normals(key, drawn, dtype)
+    centres = normalised(on_host(lambda x: x.reshape(centre_shape), directions))
+
+    def near(centres: Any, noise: Any) -> Any:
+        return centres[..., np.arange(n) % clusters, :] + spread * noise.reshape(shape)
+
+    return normalised(on_host(near, centres, noise))
+
+
+@partial(jax.jit, static_argnames=("shapes", "dtype"))
+def _independent_normals(
+    key: Any, shapes: tuple[Shape, Shape], dtype: Any
+) -> tuple[Float[Array, ...], Float[Array, ...]]:
+    first, second = jax.random.split(key)
+    normal = partial(jax.random.normal, dtype=dtype)
+    return normal(first, shapes[0]), normal(second, shapes[1])
 
 
 def sinusoidal(n: int, d: int, *, M: float | int = 1e4, dtype: Any = float) -> Float[Array, "n d"]:
@@ -296,10 +343,18 @@ def sinusoidal(n: int, d: int, *, M: float | int = 1e4, dtype: Any = float) -> F
     [[0.    1.   ]
      [0.841 0.54 ]]
     """
-    position = jnp.arange(require_count(n, "n"), dtype=float)[:, None]
-    i = jnp.arange(require_count(d, "d"))[None, :]
-    angles = position * M ** (-(i - i % 2) / d)
-    return jnp.where(i % 2 == 0, jnp.sin(angles), jnp.cos(angles)).astype(dtype)
+    position = np.arange(require_count(n, "n"), dtype=float)
+    i = np.arange(require_count(d, "d"))
+    return _waves(position, -(i - i % 2) * (1 / d), M, dtype)
+
+
+@partial(jax.jit, static_argnames="dtype")
+def _waves(
+    position: Float[Array, " n"], exponents: Float[Array, " d"], M: Any, dtype: Any
+) -> Float[Array, "n d"]:
+    angles = position[:, None] * M**exponents
+    even = np.arange(len(exponents)) % 2 == 0
+    return jnp.where(even, jnp.sin(angles), jnp.cos(angles)).astype(dtype)
 
 
 def concatenated(
@@ -310,9 +365,16 @@ def concatenated(
     >>> concatenated(jnp.ones((4, 3)), sinusoidal(4, 2)).shape
     (4, 5)
     """
-    x, p = jnp.asarray(x), jnp.asarray(p)
+    x, p = as_array(x), as_array(p)
     if x.shape[-2] != p.shape[-2]:
         raise InputError(f"x has {x.shape[-2]} tokens, but p has {p.shape[-2]} positions.")
+    return _side_by_side(x, p)
+
+
+@jax.jit
+def _side_by_side(
+    x: Float[Array, "*batch n d"], p: Float[Array, "n e"]
+) -> Float[Array, "*batch n d+e"]:
     p = jnp.broadcast_to(p.astype(x.dtype), (*x.shape[:-1], p.shape[-1]))
     return jnp.concatenate([x, p], axis=-1)
 
@@ -324,10 +386,18 @@ STARTS: dict[str, Callable[..., Any]] = {
 """The starts by name, as specs call them."""
 
 
-def _shape(n: int, d: int, batch: Batch, dtype: Any) -> tuple[int, ...]:
+def _shape(n: int, d: int, batch: Batch, dtype: Any) -> Shape:
     batch = batch if isinstance(batch, tuple) else (batch,)
     sizes = tuple(require_count(b, "batch") for b in batch)
     shape = (*sizes, require_count(n, "n"), require_count(d, "d"))
     needed = 2 * math.prod(shape) * np.dtype(dtype).itemsize
     require_memory(needed, f"a start of shape {shape}", "take fewer tokens or a smaller batch")
     return shape
+
+
+def _drawn(shape: Shape, key: Any) -> Shape:
+    """The shape in which numbers are drawn: along one axis they are the same, and compiled sooner.
+
+    Under the user's own jit, how they are rounded could depend on it: there it is left as it is.
+    """
+    return shape if is_traced(key) else (math.prod(shape),)

@@ -27,7 +27,16 @@ def as_key(key: RandomKey) -> PRNGKeyArray:
         raise InputError(f"key must be an integer or a jax.random key, not {key!r}.")
     if not -(2**63) <= key < 2**63:
         raise InputError(f"key must be an integer of 64 bits, but it is {key}.")
+    if jax.config.jax_default_prng_impl == "threefry2x32":  # type: ignore[attr-defined]
+        return _threefry_key(int(key))
     return jax.random.key(int(key))
+
+
+def _threefry_key(seed: int) -> PRNGKeyArray:
+    """`jax.random.key(seed)` without the two programs that it compiles: the halves of the seed."""
+    upper = seed >> 32 if jax.dtypes.canonicalize_dtype(np.int64).itemsize == 8 else 0
+    halves = np.array([upper % 2**32, seed % 2**32], np.uint32)
+    return jax.random.wrap_key_data(jax.device_put(halves))
 
 
 def _is_key(key: jax.Array) -> bool:

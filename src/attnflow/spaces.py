@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from attnflow.checks import as_floats, is_traced
+from attnflow.checks import are_numpys, as_floats, is_traced, on_host
 from attnflow.errors import InputError
 
 __all__ = ["Circle", "Ellipsoid", "Euclidean", "Space", "Sphere"]
@@ -46,6 +46,32 @@ def unit_rows(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
     x = x / jnp.where(largest > 0, largest, 1)
     return x / jnp.sqrt(inner(x, x))
+
+
+def normalised(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+    """`unit_rows` of a start: nothing is compiled for values that are known."""
+    return on_host(_unit_rows_by_numpy, x) if are_numpys(x) else unit_rows(x)
+
+
+def _unit_rows_by_numpy(x: np.ndarray) -> np.ndarray:
+    """`unit_rows` to the last digit.
+
+    Compiled, a division by one number for each row is a product with its inverse, and many terms
+    are added in an order that NumPy does not have.
+    """
+    one = x.dtype.type(1)
+    largest = np.max(np.abs(x), axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        x = x * (one / np.where(largest > 0, largest, one))
+        return x * (one / _lengths(x))
+
+
+def _lengths(x: np.ndarray) -> np.ndarray:
+    squares, d = x * x, x.shape[-1]
+    if d > MAX_UNROLLED_DIMS:
+        with jax.ensure_compile_time_eval():
+            return np.sqrt(jnp.sum(jax.device_put(squares), axis=-1, keepdims=True))
+    return np.sqrt(functools.reduce(operator.add, np.split(squares, d, axis=-1)))
 
 
 class Space(eqx.Module):
@@ -211,10 +237,10 @@ class Ellipsoid(Space):
     D: Float[Array, " d"]
 
     def __init__(self, D: Float[ArrayLike, " d"]):
-        self.D = jnp.asarray(D, dtype=float)
+        self.D = as_floats(D).astype(float)
         if self.D.ndim != 1:
             raise InputError(f"D must be a vector (the diagonal), but its shape is {self.D.shape}.")
-        if not is_traced(self.D) and not bool(np.all(np.isfinite(self.D) & (self.D > 0))):
+        if not is_traced(self.D) and not _are_half_axes(np.asarray(self.D)):
             raise InputError("D must be finite and positive: its entries are half-axes.")
 
     def _inverse(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
@@ -247,11 +273,17 @@ class Ellipsoid(Space):
         """Retract rows with |D⁻¹x| = 1 up to 1e-6 (float32: 1e-4); refuse any other."""
         if x.shape[-1] != self.D.shape[0]:
             raise InputError(f"x0 has d = {x.shape[-1]}, but the ellipsoid's D has {len(self.D)}.")
-        traced = is_traced((x, self.D))
-        lengths = None if traced else np.linalg.norm(self._inverse(x), axis=-1)
+        lengths = None
+        if not is_traced((x, self.D)):
+            lengths = np.linalg.norm(np.asarray(x) / np.asarray(self.D, x.dtype), axis=-1)
         remedy = "attnflow.spaces.Ellipsoid(D).retract(x0) puts tokens on the ellipsoid"
         _require_unit(lengths, x.dtype, "x0", "|D⁻¹x|", remedy)
-        return self.retract(x)
+        return on_host(self._retract_by_numpy, x) if are_numpys(x, self.D) else self.retract(x)
+
+    def _retract_by_numpy(self, x: np.ndarray) -> np.ndarray:
+        """`retract` to the last digit, as in `normalised`."""
+        one = x.dtype.type(1)
+        return x * (one / _lengths(x * (one / np.asarray(self.D, x.dtype))))
 
 
 class Circle(Flat):
@@ -287,12 +319,16 @@ def require_angles(x: Any, name: str) -> None:
         )
 
 
+def _are_half_axes(D: np.ndarray) -> bool:
+    return bool(np.all(np.isfinite(D) & (D > 0)))
+
+
 def admit_unit_rows(x: Float[Array, "*n d"], name: str) -> Float[Array, "*n d"]:
     """Normalise rows that are unit up to 1e-6 (float32: 1e-4); refuse any other."""
     lengths = None if is_traced(x) else np.linalg.norm(x, axis=-1)
     remedy = f"attnflow.initial.normalise({name}) puts tokens on the unit sphere"
     _require_unit(lengths, x.dtype, name, "norm", remedy)
-    return unit_rows(x)
+    return normalised(x)
 
 
 def _require_unit(

@@ -1,5 +1,6 @@
 """Every bad input of the design gets an error that names the argument."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -220,3 +221,14 @@ def test_steps_in_float32_are_counted_right():
     x = X0.astype(np.float32)
     assert int(af.simulate(SA, x, [0.0, 333.3], method=af.Layers(0.1)).steps) == 3333
     assert int(af.simulate(SA, x, [0.0, 70.7], method=af.Fixed(0.01, "euler")).steps) == 7070
+
+
+def test_a_run_is_described_without_a_program(programs):
+    x0, method = np.array(X0), af.Adaptive()
+    jax.clear_caches()
+    af.SA(4, Q=2 * np.eye(3), K=np.eye(3, dtype=int), V=-1.0)
+    af.EllipsoidAttention(1.0, D=np.array([1.0, 2.0, 3.0]))
+    af.RescaledAttention(V=np.diag([1.0, 2.0, -1.0]))
+    inputs.check_run(SA, x0, [0, 1], method, np.ones(4))
+    inputs.check_run(SA, x0.astype(np.float32), np.arange(3), method, [1, 2, 3, 4])
+    assert programs == []

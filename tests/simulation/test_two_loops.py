@@ -12,6 +12,7 @@ from attnflow.weights import Redrawn, Scheduled, ginibre
 
 TS = np.array([0.0, 0.3, 1.0, 1.25, 3.0])
 SQUARE = np.array([[1.0, 0.4], [0.0, -0.6]])
+REDRAWN = Redrawn(partial(ginibre, 2), every=0.5, key=0)
 
 RUNS = {
     "adaptive": (lambda beta: af.SA(beta), af.Adaptive(), None),
@@ -20,7 +21,7 @@ RUNS = {
     "heun": (lambda beta: af.SA(beta), af.Fixed(0.25, "heun"), None),
     "layers": (lambda beta: af.SA(beta), af.Layers(0.05), None),
     "encoded": (lambda beta: af.RescaledAttention(beta, V=SQUARE), af.Adaptive(), None),
-    "breaks": (lambda beta: af.SA(beta, V=Redrawn(partial(ginibre, 2), every=0.5, key=0)), None, None),
+    "breaks": (lambda beta: af.SA(beta, V=REDRAWN), None, None),
     "schedule": (
         lambda beta: af.SA(beta, V=Scheduled(lambda t: jnp.cos(t) * jnp.eye(2))),
         None,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from attnflow.checks import require_positive
+from attnflow.checks import as_positive
 from attnflow.errors import InputError
 from attnflow.retired import renamed_arguments
 from attnflow.simulation.clock import Clock
@@ -106,8 +106,7 @@ class Coarsening(ErrorControlled):
         solver: str = "dopri8",
     ):
         super().__init__(rtol, atol, max_steps, solver)
-        require_positive(tol, "tol")
-        self.tol = jnp.asarray(tol, float)
+        self.tol = as_positive(tol, "tol")
 
     def check(self, system: System, ts: Float[np.ndarray, " T"] | None) -> None:
         """Merging must be exact for the system, and its velocity the same at all times."""

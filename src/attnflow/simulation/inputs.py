@@ -11,7 +11,15 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jaxtyping import Array
 
-from attnflow.checks import NO_NUMBERS, is_traced, require_finite, require_memory
+from attnflow.checks import (
+    NO_NUMBERS,
+    as_array,
+    as_floats,
+    is_traced,
+    on_host,
+    require_finite,
+    require_memory,
+)
 from attnflow.errors import InputError
 from attnflow.randomness import as_key
 from attnflow.simulation.choice import check_method
@@ -36,7 +44,9 @@ def check_run(
     x = check_start(system, x0)
     times = check_times(ts, x.dtype)
     m = check_masses(masses, x.shape, x.dtype)
-    method = check_method(method, system, x, times if is_traced(ts) else ts, m)
+    if isinstance(ts, jax.Array):
+        ts = times if is_traced(ts) else np.asarray(ts)
+    method = check_method(method, system, x, ts, m)
     check_memory(system, method, x, len(times), saves_states)
     return x, times, m, method
 
@@ -63,22 +73,23 @@ def check_times(ts: Any, dtype: Any) -> Array:
             f"{ts.shape}."
         )
     require_finite(ts, "ts")
-    if not is_traced(ts):
-        cast = ts.astype(dtype)
-        late = np.flatnonzero(np.diff(cast) <= 0)
-        if late.size:
-            i = int(late[0])
-            raise InputError(
-                f"ts must increase, but ts[{i + 1}] = {ts[i + 1]:g} is not after "
-                f"ts[{i}] = {ts[i]:g} (in {np.dtype(dtype)})."
-            )
-    return jnp.asarray(ts, dtype=dtype)
+    if is_traced(ts):
+        return jnp.asarray(ts, dtype=dtype)
+    cast = ts.astype(dtype)
+    late = np.flatnonzero(np.diff(cast) <= 0)
+    if late.size:
+        i = int(late[0])
+        raise InputError(
+            f"ts must increase, but ts[{i + 1}] = {ts[i + 1]:g} is not after "
+            f"ts[{i}] = {ts[i]:g} (in {np.dtype(dtype)})."
+        )
+    return jax.device_put(cast)
 
 
 def check_start(system: System, x0: Any) -> Array:
     """The tokens: an array (*batch, n, d), finite, in the system's space."""
     try:
-        x = jnp.asarray(x0)
+        x = as_array(x0)
     except NO_NUMBERS:
         raise InputError(
             f"x0 must be an array of tokens (n, d), not {type(x0).__name__}."
@@ -91,7 +102,7 @@ def check_start(system: System, x0: Any) -> Array:
     if not jnp.issubdtype(x.dtype, jnp.floating):
         if not jnp.issubdtype(x.dtype, jnp.integer):
             raise InputError(f"x0 must hold real numbers, but its dtype is {x.dtype}.")
-        x = x.astype(float)
+        x = as_floats(x)
     require_finite(x, "x0")
     system.check_start(x)
     return system.space.admit(_implicitly_split(x))
@@ -115,7 +126,7 @@ def check_masses(masses: Any, shape: tuple[int, ...], dtype: Any) -> Array | Non
     if masses is None:
         return None
     try:
-        m = jnp.asarray(masses)
+        m = as_array(masses)
     except NO_NUMBERS:
         raise InputError(f"masses must be positive numbers, not {masses!r}.") from None
     if jnp.iscomplexobj(m):
@@ -127,7 +138,7 @@ def check_masses(masses: Any, shape: tuple[int, ...], dtype: Any) -> Array | Non
     require_finite(m, "masses")
     if not is_traced(m) and not bool(np.all(np.asarray(m) > 0)):
         raise InputError("masses must be positive.")
-    return m.astype(dtype)
+    return on_host(lambda m: m.astype(dtype), m)
 
 
 def check_continued(earlier: Trajectory, ts: Any, masses: Any) -> None:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from attnflow.checks import is_traced, require_count, require_positive
+from attnflow.checks import as_positive, is_traced, require_count
 from attnflow.errors import InputError, unknown
 from attnflow.retired import RenamedAttribute
 from attnflow.simulation.loop import Value, take_steps
@@ -181,9 +181,7 @@ class ErrorControlled(Method):
     solver: str = eqx.field(static=True)
 
     def __init__(self, rtol: Any, atol: Any, max_steps: int, solver: str):
-        require_positive(rtol, "rtol")
-        require_positive(atol, "atol")
-        self.rtol, self.atol = jnp.asarray(rtol, float), jnp.asarray(atol, float)
+        self.rtol, self.atol = as_positive(rtol, "rtol"), as_positive(atol, "atol")
         self.max_steps = require_count(max_steps, "max_steps")
         if solver not in ADAPTIVE_SOLVERS:
             raise unknown("solver", solver, ADAPTIVE_SOLVERS)
@@ -281,8 +279,7 @@ class Fixed(Method):
     solver: str = eqx.field(static=True)
 
     def __init__(self, dt: Any, solver: str = "rk4"):
-        require_positive(dt, "dt")
-        self.dt = jnp.asarray(dt, float)
+        self.dt = as_positive(dt, "dt")
         if solver not in FIXED_SOLVERS:
             raise unknown("solver", solver, FIXED_SOLVERS)
         self.solver = solver
@@ -338,8 +335,7 @@ class Layers(Method):
     dt: Array
 
     def __init__(self, dt: Any = 1.0):
-        require_positive(dt, "dt")
-        self.dt = jnp.asarray(dt, float)
+        self.dt = as_positive(dt, "dt")
 
     def solver_parts(
         self, system: System, masses: Any, ts: Float[Array, " T"], y: Any

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from attnflow.checks import NO_NUMBERS, as_floats, as_number, require_finite
+from attnflow.checks import NO_NUMBERS, as_array, as_floats, as_number, require_finite
 from attnflow.errors import InputError
 from attnflow.spaces import Circle, require_angles
 from attnflow.systems.base import System
@@ -97,7 +97,7 @@ def require_length(values: Array, x: Any, name: str) -> None:
 def as_reals(value: Any, name: str) -> Float[Array, ...]:
     """Finite real numbers as an array of floats; truth values count as 0 and 1."""
     try:
-        array = jnp.asarray(value)
+        array = as_array(value)
     except NO_NUMBERS:
         raise InputError(f"{name} must hold numbers, not {value!r}.") from None
     if array.dtype.kind not in "bfiu":

@@ -76,7 +76,7 @@ class AttentionSystem(System):
         backend: Any = None,
     ):
         self.beta = as_beta(beta)
-        self.negative = not is_traced(self.beta) and bool(np.asarray(self.beta) < 0)
+        self.negative = not is_traced(self.beta) and float(self.beta) < 0
         if self.negative and not self.negative_beta:
             raise InputError(
                 f"beta must not be negative for {type(self).__name__}, but it is "

@@ -22,7 +22,7 @@ import numpy as np
 from jax.scipy.linalg import expm
 from jaxtyping import Array, Bool, Float, Int, Real
 
-from attnflow.checks import as_floats, is_traced
+from attnflow.checks import as_array, as_floats, is_traced
 from attnflow.weights import apply, invariant_subspace
 
 SLOW = 1e-3
@@ -125,7 +125,7 @@ def balance(V: Float[Array, "d d"]) -> Split:
     """The `split` of a matrix that may be traced, as constants for differentiation."""
     V = jax.lax.stop_gradient(V)
     if not is_traced(V):
-        return Split(*map(jnp.asarray, split(np.asarray(V))))
+        return Split(*map(as_array, split(np.asarray(V))))
     square, d = jax.ShapeDtypeStruct(V.shape, V.dtype), len(V)
     part, decay = (jax.ShapeDtypeStruct((d,), kind) for kind in (jnp.int32, V.dtype))
     shapes = (square, square, part, decay, square, jax.ShapeDtypeStruct((), V.dtype))

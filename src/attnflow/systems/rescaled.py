@@ -13,7 +13,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Inexact, Real
 from attnflow.attention import Softmax, attend, attention_weights
 from attnflow.attention.backends import choose
 from attnflow.attention.close import close_weights
-from attnflow.checks import as_floats, is_traced
+from attnflow.checks import as_floats, is_traced, on_host
 from attnflow.errors import Fault, InputError
 from attnflow.retired import keywords_only
 from attnflow.spaces import Euclidean
@@ -92,8 +92,10 @@ class RescaledAttention(AttentionSystem):
         super().__init__(beta, V=scalar_if_isotropic(V), **options)
         total = self.total
         self.split = balance(total) if total.ndim else None
-        constant = jnp.maximum(jax.lax.stop_gradient(total), 0)
-        self.mu = constant if self.split is None else self.split.mu
+        if self.split is None:
+            self.mu = on_host(lambda c: c.clip(0), jax.lax.stop_gradient(total))
+        else:
+            self.mu = self.split.mu
 
     @property
     def total(self) -> Float[Array, ...]:
@@ -101,7 +103,9 @@ class RescaledAttention(AttentionSystem):
         V, count = self.heads.V, self.heads.count or 1
         if V is None:
             return jnp.asarray(float(count))
-        return V.sum(axis=0) if V.ndim == 3 else count * V
+        if V.ndim == 3:
+            return V.sum(axis=0)
+        return V if count == 1 else count * V
 
     def to_x(self, t: Any, z: Real[Array, "n d"]) -> Float[Array, "n d"]:
         """`x = e^{tV} z`, the tokens of pure attention, which overflow where V grows for long."""

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from attnflow.checks import NO_NUMBERS, as_floats, is_traced, require_finite
+from attnflow.checks import NO_NUMBERS, as_array, as_floats, is_traced, require_finite
 from attnflow.errors import InputError
 from attnflow.weights.breaks import Breaks, breaks_of
 
@@ -292,7 +292,7 @@ def admit(W: Weight, name: str) -> Any:
             raise InputError(f"{name}(t) must be a number or real matrices, but it is {value!r}.")
         return W
     try:
-        array = jnp.asarray(W)
+        array = as_array(W)
     except NO_NUMBERS:
         array = None
     if array is None or not _is_real(array):
