@@ -29,6 +29,8 @@ def as_array(value: Any) -> Array:
     >>> print(as_array([1, 2]))
     [1 2]
     """
+    if isinstance(value, jax.Array):
+        return value
     nested = isinstance(value, (list, tuple, np.ndarray))
     if nested and not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
         return jax.device_put(np.array(value))

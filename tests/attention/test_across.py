@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import attnflow as af
-from attnflow.attention import Blocked, Dense, Unnormalised, attend
-from attnflow.attention.across import fingerprints
+from attnflow.attention import Blocked, Dense, Softmax, Unnormalised, attend
+from attnflow.attention.across import equal_mass, fingerprints
 
 RNG = np.random.default_rng(3)
 Q, K = RNG.normal(size=(2, 3, 3))
@@ -112,3 +112,64 @@ def test_many_tokens_that_are_merged_have_exact_forces():
     v = np.asarray(system.with_exact_sums(len(x)).velocity(0.0, x))
     speed = 10 / 1500 * np.sin(2.9) * np.exp(30 * (np.cos(2.9) - 1))
     np.testing.assert_allclose(np.linalg.norm(v[:1500], axis=1), speed, rtol=1e-8)
+
+
+TWINS = {"none": [], "a pair": [(1, 4)], "a pair and three": [(1, 4), (2, 5), (2, 7)]}
+
+
+def with_twins(pairs, d, dtype=float):
+    x = np.asarray(af.initial.sphere(n=9, d=d, key=d, dtype=dtype)).copy()
+    for kept, equal in pairs:
+        x[equal] = x[kept]
+    return jnp.asarray(x)
+
+
+@pytest.mark.parametrize("kind", [Softmax(), Unnormalised()], ids=["softmax", "unnormalised"])
+@pytest.mark.parametrize("masses", [None, np.array([1, 2, 0, 1, 3, 2, 1, 0.5, 1])], ids=["1", "m"])
+@pytest.mark.parametrize("d", [2, 3, 9])
+@pytest.mark.parametrize("twins", TWINS)
+def test_dense_sums_over_unequal_tokens_are_those_over_all(twins, d, masses, kind):
+    """Against a plain sum over all pairs, projected."""
+    x = with_twins(TWINS[twins], d)
+    m = np.ones(9) if masses is None else masses
+    weights = m * np.exp(3.0 * np.asarray(x) @ np.asarray(x).T)
+    total = weights.sum(axis=1) if kind == Softmax() else np.full(9, m.sum())
+    v = weights @ np.asarray(x) / total[:, None]
+    expected = v - (v * x).sum(axis=1, keepdims=True) * x
+
+    def velocity(x):
+        given = None if masses is None else jnp.asarray(masses)
+        means = attend(x, x, x, beta=3.0, kind=kind, masses=given, unit=True, tangential=True)
+        return means - (means * x).sum(axis=1, keepdims=True) * x
+
+    scale = np.abs(expected).max()
+    assert np.allclose(velocity(x), expected, rtol=0, atol=1e-14 * scale)
+    batch = jnp.stack([x, with_twins([], d), with_twins(TWINS["a pair"], d)])
+    assert np.allclose(jax.vmap(velocity)(batch)[0], expected, rtol=0, atol=1e-14 * scale)
+
+
+@pytest.mark.parametrize("twins", TWINS)
+def test_dense_sums_have_the_derivative_of_the_sum_over_all(twins):
+    x = with_twins(TWINS[twins], 3)
+    u = jax.random.normal(jax.random.key(0), x.shape)
+
+    def velocity(x, **how):
+        means = attend(x, x, x, beta=3.0, **how)
+        return means - (means * x).sum(axis=1, keepdims=True) * x
+
+    def dense(x):
+        return velocity(x, unit=True, tangential=True)
+
+    along = u - (u * x).sum(axis=1, keepdims=True) * x
+    ours, plain = (jax.jvp(f, (x,), (along,))[1] for f in (dense, velocity))
+    # Off the sphere `tangential` may add multiples of x: only what is across counts.
+    across = [v - (v * x).sum(axis=1, keepdims=True) * x for v in (ours, plain)]
+    assert np.allclose(*across, atol=1e-13)
+
+
+def test_masses_of_equal_tokens_are_found_in_every_member_of_a_batch():
+    x = jnp.stack([with_twins(TWINS[twins], 3) for twins in TWINS])
+    found = jax.vmap(lambda x: equal_mass(fingerprints(x), None, float))(x)
+    assert np.array_equal(found[0], np.ones(9))
+    assert np.array_equal(found[1], [1, 2, 1, 1, 2, 1, 1, 1, 1])
+    assert np.array_equal(found[2], [1, 2, 3, 1, 2, 3, 1, 3, 1])

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int
 
-from attnflow.checks import NO_NUMBERS, is_traced, require_count
+from attnflow.checks import NO_NUMBERS, as_array, is_traced, require_count
 from attnflow.errors import InputError, unknown
 
 
@@ -85,7 +85,7 @@ def as_mask(mask: Any) -> Mask | None:
             raise unknown("mask", mask, ["causal"])
         return Causal()
     try:
-        allowed = jnp.asarray(mask)
+        allowed = as_array(mask)
     except NO_NUMBERS:
         raise InputError(f'mask must be "causal" or a matrix of booleans, not {mask!r}.') from None
     if allowed.ndim != 2 or allowed.shape[0] != allowed.shape[1] or allowed.dtype != bool:
@@ -93,7 +93,8 @@ def as_mask(mask: Any) -> Mask | None:
             'mask must be "causal" or a square matrix of booleans (True: i may attend to j), but '
             f"it has shape {allowed.shape} and dtype {allowed.dtype}."
         )
-    if not is_traced(allowed) and not bool(np.all(np.any(allowed, axis=1))):
-        row = int(np.argmin(np.any(allowed, axis=1)))
+    some = np.ones(1) if is_traced(allowed) else np.any(np.asarray(allowed), axis=1)
+    if not some.all():
+        row = int(np.argmin(some))
         raise InputError(f"mask lets token {row} attend to nobody: row {row} has no True.")
     return ExplicitMask(allowed)
