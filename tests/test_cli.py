@@ -158,3 +158,20 @@ def test_a_full_standard_output_is_one_sentence():
         )
     assert done.returncode == 2
     assert done.stderr == "error: No space left on device.\n"
+
+
+def test_threads_of_blas_are_limited_before_anything_has_loaded_it():
+    program = (
+        "from attnflow.cli.threads import one_blas_thread\n"
+        "with one_blas_thread():\n"
+        "    import numpy, scipy.linalg, threadpoolctl\n"
+        "    print({library['num_threads'] for library in threadpoolctl.threadpool_info()})\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "2"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "{1}\n"

@@ -20,6 +20,7 @@ from attnflow.cli.shared import (
     renamed_option,
     stop_code,
 )
+from attnflow.cli.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from attnflow.theory.checks import Check, Outcome
@@ -80,9 +81,10 @@ def _check(ids: list[str], key: int, verbose: bool, json_file: Path | None) -> N
     outcomes: list[Outcome] = []
     stopped = False
     try:
-        for outcome in _outcomes(rows, key):
-            outcomes.append(outcome)
-            _show(outcome, verbose)
+        with one_blas_thread():
+            for outcome in _outcomes(rows, key):
+                outcomes.append(outcome)
+                _show(outcome, verbose)
     except KeyboardInterrupt:
         stopped = True
         console.print(f"[bold red]stopped[/] after {len(outcomes)} of {len(rows)} checks.")

@@ -53,7 +53,7 @@ def layer_heads(model: Model, layer: int) -> Any:
 
 
 @eqx.filter_jit
-def _at_layer(heads: AbstractHeads, layer: Float[Array, ""], dtype: np.dtype) -> AbstractHeads:
+def _at_layer(heads: AbstractHeads, layer: Any, dtype: np.dtype) -> AbstractHeads:
     return heads.at(layer, dtype)
 
 
@@ -115,10 +115,10 @@ def idealised(
 @eqx.filter_jit
 def _ideal(
     system: PostNormTransformer | PreNormTransformer,
-    layer: Float[Array, ""],
+    layer: Any,
     y: Float[Array, "n d"],
     kept: tuple[int, ...] | None,
-) -> tuple[Array | None, ...]:
+) -> tuple[Any, ...]:
     """β, Q, K and V of `idealised`."""
     system = system if kept is None else with_heads(system, kept)
     own: Any = system.heads.at(layer, y.dtype)
