@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from attnflow import initial, weights
 from attnflow.observe import energy, energy_rate
@@ -137,7 +138,7 @@ class GradientFlow(Check):
         """The velocity against the gradient."""
         system, x = trial.system, np.asarray(trial.x0)
         climbs = climb_usa if trial.about["system"] == "USA" else climb_sa
-        velocity = np.asarray(system.velocity(0.0, trial.x0))
+        velocity = np.asarray(velocity_of(system, trial.x0))
         size = np.abs(velocity).max()
         error = np.abs(velocity - climbs(system, x)).max() / size
         n, d = x.shape
@@ -147,6 +148,12 @@ class GradientFlow(Check):
             Quantity("off the equation", off, "≤", 1e-10, "equation"),
         )
         return [Draw(trial.about, quantities)]
+
+
+@eqx.filter_jit
+def velocity_of(system: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """The velocity of the library, compiled as one."""
+    return system.velocity(0.0, x)
 
 
 def climb_usa(system: Any, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
