@@ -72,15 +72,18 @@ class EnergyGrowth(Check):
     settings = "25 times up to t = 5; errors in units of the largest rate"
 
     def trials(self, key: int) -> Iterator[Trial]:
-        """Uniform starts, attracting and repelling, of equal tokens and of tokens with masses."""
+        """Uniform starts, attracting and repelling, of equal tokens and of tokens with masses.
+
+        Those with masses are on the circle, so as to run the program of R3.3.
+        """
         masses = np.linspace(0.2, 3.0, TOKENS)
-        for kind, V, beta, m in (
-            (SA, None, 4.0, None),
-            (SA, -1.0, 4.0, None),
-            (USA, None, 2.0, masses),
+        for kind, d, V, beta, m in (
+            (SA, 3, None, 4.0, None),
+            (SA, 3, -1.0, 4.0, None),
+            (USA, 2, None, 2.0, masses),
         ):
-            x0 = initial.sphere(TOKENS, 3, key=key, batch=(STARTS,))
-            about = {"system": kind.__name__, "V": V or 1.0, "n": TOKENS, "d": 3, "β": beta}
+            x0 = initial.sphere(TOKENS, d, key=key, batch=(STARTS,))
+            about = {"system": kind.__name__, "V": V or 1.0, "n": TOKENS, "d": d, "β": beta}
             ts = np.linspace(0.0, 5.0, SAVES)
             yield Trial(about | {"key": key}, kind(beta, V=V), x0, ts, masses=m)
 
