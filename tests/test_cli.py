@@ -183,7 +183,7 @@ def test_checks_compile_quickly_unless_flags_are_given(flags, said):
         "    started = jax._src.xla_bridge.backends_are_initialized()\n"
         "    print(started, os.environ['XLA_FLAGS'])\n"
         "    raise SystemExit\n"
-        "check.keep_compiled_code = look\n"
+        "check.mend_cache = look\n"
         "check._check(['T6.8'], 0, False, None)\n"
     )
     assert _said(program, **flags) == said
