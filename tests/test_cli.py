@@ -12,6 +12,7 @@ from PIL import Image
 
 import attnflow as af
 from attnflow import sweep
+from attnflow.cli.check import QUICK_COMPILATION
 from command import call
 from small_sweep import contents, spec
 
@@ -158,3 +159,43 @@ def test_a_full_standard_output_is_one_sentence():
         )
     assert done.returncode == 2
     assert done.stderr == "error: No space left on device.\n"
+
+
+def test_threads_of_blas_are_limited_before_anything_has_loaded_it():
+    program = (
+        "from attnflow.cli.threads import one_blas_thread\n"
+        "with one_blas_thread():\n"
+        "    import numpy, scipy.linalg, threadpoolctl\n"
+        "    print({library['num_threads'] for library in threadpoolctl.threadpool_info()})\n"
+    )
+    assert _said(program, OPENBLAS_NUM_THREADS="2") == "{1}\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [({}, f"False {QUICK_COMPILATION}\n"), ({"XLA_FLAGS": ""}, "False \n")],
+)
+def test_checks_compile_quickly_unless_flags_are_given(flags, said):
+    program = (
+        "import importlib, os, jax\n"
+        "check = importlib.import_module('attnflow.cli.check')\n"
+        "def look():\n"
+        "    started = jax._src.xla_bridge.backends_are_initialized()\n"
+        "    print(started, os.environ['XLA_FLAGS'])\n"
+        "    raise SystemExit\n"
+        "check.mend_cache = look\n"
+        "check._check(['T6.8'], 0, False, None)\n"
+    )
+    assert _said(program, **flags) == said
+
+
+def _said(program, **environment):
+    """What a program of its own prints, without the flags of XLA that tests have."""
+    inherited = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env=inherited | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout

@@ -1,9 +1,12 @@
 """`attnflow model` on a small random BERT: its page, its numbers, and what it refuses."""
 
+import importlib
 import json
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from attnflow.errors import InputError
 from checkpoints import HERE
 from command import call
 
@@ -30,6 +33,19 @@ def test_a_page_and_its_numbers(folder, text):
     assert told["texts"][0]["tokens"][1:4] == ["the", "cat", "sat"]
     for row in told["predictions"]:
         assert row["seen"].split()[0] in said
+
+
+def test_threads_of_blas_do_not_wait_for_each_other(text, monkeypatch):
+    threads = []
+
+    def survey(*args, **options):
+        threads.extend(library["num_threads"] for library in threadpool_info())
+        raise InputError("That is enough.")
+
+    monkeypatch.setattr(importlib.import_module("attnflow.models.survey"), "survey", survey)
+    with threadpool_limits(2, "blas"):
+        call("model", BERT, "--text", text)
+    assert set(threads) == {1}
 
 
 def test_help_has_an_example():

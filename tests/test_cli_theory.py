@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from attnflow.theory.checks import CHECKS, Draw, Quantity, Trial
 from attnflow.theory.checks.base import Check
@@ -47,6 +48,21 @@ class Stopping(Claim):
 
     def judge(self, trial):
         raise KeyboardInterrupt
+
+
+class Counting(Claim):
+    """That BLAS has one thread."""
+
+    def judge(self, trial):
+        threads = max(library["num_threads"] for library in threadpool_info())
+        return [Draw(trial.about, (Quantity("threads", threads, "≤", 1.0),))]
+
+
+def test_threads_of_blas_do_not_wait_for_each_other(monkeypatch):
+    monkeypatch.setitem(CHECKS, "claim", Counting(0.25))
+    with threadpool_limits(2, "blas"):
+        code, said = call("check", "claim")
+    assert code == 0, said
 
 
 def test_a_check_that_holds(monkeypatch):

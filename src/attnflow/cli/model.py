@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from attnflow.cli.shared import Guard, bold, check_output, console, mend_cache
+from attnflow.cli.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from attnflow.models.survey_types import Survey
@@ -88,9 +89,11 @@ def _model(
 
     loaded = load(name, dtype=dtype, revision=revision)
     bar = sys.stderr.isatty()
-    found = survey(loaded, texts, depth=depth, beta=beta, delta=delta, progress=bar)
-    _print_survey(found)
-    atomic_write_text(out, html_report(found))
+    with one_blas_thread():
+        found = survey(loaded, texts, depth=depth, beta=beta, delta=delta, progress=bar)
+        _print_survey(found)
+        page = html_report(found)
+    atomic_write_text(out, page)
     written = [out]
     if json_file is not None:
         write_json(json_file, to_json(found))

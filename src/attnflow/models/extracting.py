@@ -13,10 +13,10 @@ from jaxtyping import Array, Float, Real
 from attnflow.checks import as_floats, require_count, require_state
 from attnflow.errors import InputError
 from attnflow.models.model import Model
-from attnflow.models.variants import with_heads
+from attnflow.models.variants import require_heads, with_heads
 from attnflow.systems import SA, PostNormTransformer, PreNormTransformer
 from attnflow.weights import AffineHeads
-from attnflow.weights.heads import at_time
+from attnflow.weights.heads import AbstractHeads, at_time
 
 
 def extract_heads(model: Model, layer: int) -> AffineHeads:
@@ -36,8 +36,7 @@ def extract_heads(model: Model, layer: int) -> AffineHeads:
     >>> extract_heads(model, 0).V.shape
     (2, 3, 3)
     """
-    _check_layer(model, layer)
-    own: Any = model.system.heads.at(float(layer), _dtype(model))
+    own = layer_heads(model, layer)
     O, V, b_V = own.O, own.V, own.b_V
     if O is not None:
         V = O if V is None else O @ V
@@ -45,6 +44,17 @@ def extract_heads(model: Model, layer: int) -> AffineHeads:
     return AffineHeads(
         own.Q, own.K, V, b_Q=own.b_Q, b_K=own.b_K, b_V=b_V, b_O=own.b_O, rotary=own.rotary
     )
+
+
+def layer_heads(model: Model, layer: int) -> Any:
+    """The heads of a layer as the model has them, with O and V apart."""
+    _check_layer(model, layer)
+    return _at_layer(model.system.heads, np.asarray(float(layer)), _dtype(model))
+
+
+@eqx.filter_jit
+def _at_layer(heads: AbstractHeads, layer: Any, dtype: np.dtype) -> AbstractHeads:
+    return heads.at(layer, dtype)
 
 
 def attention_layer(model: Model, layer: int) -> PostNormTransformer | PreNormTransformer:
@@ -95,13 +105,26 @@ def idealised(
         x: the tokens before the layer, shape (n, d); they only set β.
         heads: the heads to keep, from 0. All of them by default.
     """
-    system = model.system if heads is None else with_heads(model.system, heads)
+    kept = None if heads is None else require_heads(model.system, heads)
     require_state(x)
     y = seen_tokens(model, layer, x)
-    own: Any = system.heads.at(float(layer), y.dtype)
+    beta, Q, K, V = _ideal(model.system, np.asarray(float(layer)), y, kept)
+    return SA(beta, Q=Q, K=K, V=V, mask=model.system.mask)
+
+
+@eqx.filter_jit
+def _ideal(
+    system: PostNormTransformer | PreNormTransformer,
+    layer: Any,
+    y: Float[Array, "n d"],
+    kept: tuple[int, ...] | None,
+) -> tuple[Any, ...]:
+    """β, Q, K and V of `idealised`."""
+    system = system if kept is None else with_heads(system, kept)
+    own: Any = system.heads.at(layer, y.dtype)
     V = own.V if own.O is None else own.O if own.V is None else own.O @ own.V
-    beta = model.system.beta.astype(y.dtype) * jnp.mean(jnp.sum(y * y, axis=-1))
-    return SA(beta, Q=own.Q, K=own.K, V=V, mask=model.system.mask)
+    beta = system.beta.astype(y.dtype) * jnp.mean(jnp.sum(y * y, axis=-1))
+    return beta, own.Q, own.K, V
 
 
 def _check_layer(model: Model, layer: Any) -> None:

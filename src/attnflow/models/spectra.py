@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Complex, Float
 
-from attnflow.models.extracting import extract_heads
+from attnflow.models.extracting import layer_heads
 from attnflow.models.model import Model
 from attnflow.theory.geometry import good_triple
 from attnflow.theory.hypotheses import Form, Hypothesis, Leading
@@ -81,9 +81,8 @@ def spectra(model: Model, layer: int) -> LayerSpectrum:
 
 def head_matrices(model: Model, layer: int) -> tuple[Float[np.ndarray, "H rows columns"], ...]:
     """Q, K, V and O of a layer in float64, without biases; heads are on the first axis."""
-    folded = extract_heads(model, layer)
-    own = model.system.heads.at(float(layer), folded.V.dtype)
-    H, d = folded.count or 1, folded.V.shape[-1]
+    own = layer_heads(model, layer)
+    H, d = own.count or 1, own.dim
     shapes = {"Q": (H, -1, d), "K": (H, -1, d), "V": (H, -1, d), "O": (H, d, -1)}
     return tuple(_stack(getattr(own, name), shape) for name, shape in shapes.items())
 

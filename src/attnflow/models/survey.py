@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -132,12 +133,18 @@ def _of_layer(
     model: Model, k: int, x: Float[Array, "n d"], mask: Bool[np.ndarray, " n"]
 ) -> tuple[np.ndarray, ...]:
     """Rank, leaders, attention received, effective β and alignment of each head of a layer."""
-    n = int(mask.sum())
     t, masses = jnp.asarray(float(k), x.dtype), jnp.asarray(mask, x.dtype)
-    A, beta, alignment = attended(model.system, t, x, masses)
+    found = _measured(model.system, t, x, masses, int(mask.sum()))
+    return tuple(np.asarray(array) for array in found)
+
+
+@eqx.filter_jit
+def _measured(system: Any, t: Array, x: Array, masses: Array, n: int) -> tuple[Array, ...]:
+    """What `_of_layer` finds, where the first n tokens are no padding."""
+    A, beta, alignment = attended(system, t, x, masses)
     A = A[:, :n, :n]
     found = observe.rank(A, RANK_TOL), observe.leaders(A, LEADER_SHARE), A.mean(axis=(0, 1))
-    return tuple(np.asarray(array) for array in (*found, beta, alignment))
+    return *found, beta, alignment
 
 
 def _distance(delta: float) -> float:

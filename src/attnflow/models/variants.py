@@ -42,16 +42,22 @@ def without_gains(system: Blocks) -> Blocks:
 
 def with_heads(system: Blocks, heads: Sequence[int]) -> Blocks:
     """With only these heads of each layer."""
+    kept = np.asarray(require_heads(system, heads))
+    names = ("Q", "K", "V", "O", "b_Q", "b_K", "b_V")
+    chosen = [_chosen(getattr(system.heads, name), kept) for name in names]
+    return _replaced(system, lambda s: [getattr(s.heads, name) for name in names], chosen)
+
+
+def require_heads(system: Blocks, heads: Sequence[int]) -> tuple[int, ...]:
+    """The numbers of some heads of a layer, or an error."""
     count = system.heads.count or 1
-    kept = list(heads)
+    kept = tuple(heads)
     whole = all(isinstance(h, (int, np.integer)) and not isinstance(h, bool) for h in kept)
     if not kept or not whole or len(set(kept)) < len(kept) or not set(kept) <= set(range(count)):
         raise InputError(
             f"heads must be one or more distinct numbers from 0 to {count - 1}, not {heads!r}."
         )
-    names = ("Q", "K", "V", "O", "b_Q", "b_K", "b_V")
-    chosen = [_chosen(getattr(system.heads, name), np.asarray(kept)) for name in names]
-    return _replaced(system, lambda s: [getattr(s.heads, name) for name in names], chosen)
+    return kept
 
 
 def _chosen(W: Any, kept: np.ndarray) -> Any:

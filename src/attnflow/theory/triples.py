@@ -41,7 +41,7 @@ def positive_scores(d: int, key: RandomKey) -> tuple[Array, Array]:
     eigenvalues = np.asarray(jax.random.uniform(spectrum, (d,), minval=0.5, maxval=2.0))
     S = weights.spectrum(eigenvalues, key=basis)
     K = weights.spectrum(np.linspace(1.0, 2.0, d), symmetric=False, key=invertible)
-    return jnp.linalg.solve(K.T, S), K
+    return jnp.asarray(np.linalg.solve(np.asarray(K).T, np.asarray(S))), K
 
 
 def polytope(d: int, key: RandomKey) -> Triple:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -147,12 +148,13 @@ def spectrum(
     """
     blocks = _real_blocks(eigenvalues)
     if not symmetric:
-        return _in_random_basis(jnp.asarray(blocks), condition, heads, as_key(key))
+        _check_condition(condition)
+        *several, _, _ = _shape(heads, *blocks.shape)
+        return _in_random_basis(blocks, float(condition), as_key(key), tuple(several))
     if np.any(blocks != np.diag(np.diag(blocks))):
         raise InputError("eigenvalues of a symmetric matrix must be real: use symmetric=False.")
-    O = _orthogonal(as_key(key), len(blocks), heads)
-    V = (O * jnp.diag(blocks)) @ jnp.swapaxes(O, -1, -2)
-    return (V + jnp.swapaxes(V, -1, -2)) / 2
+    *several, _, _ = _shape(heads, *blocks.shape)
+    return _in_orthogonal_basis(np.diag(blocks), as_key(key), tuple(several))
 
 
 @renamed_arguments(seed="key")
@@ -187,18 +189,26 @@ def paranormal(
     require_finite(leading, "leading")
     if not 0 <= radius < leading:
         raise InputError(f"radius must lie between 0 and leading = {leading}, but it is {radius}.")
+    _check_condition(condition)
 
     def one(key: RandomKey) -> Array:
         draw, basis = jax.random.split(key)
-        G = ginibre(d - multiplicity, key=draw)
-        G = G * radius / jnp.abs(jnp.linalg.eigvals(G)).max()
-        blocks = block_diag(leading * jnp.eye(multiplicity), G)
-        return _in_random_basis(blocks, condition, None, basis)
+        blocks = _paranormal_blocks(d, multiplicity, float(leading), float(radius), draw)
+        return _in_random_basis(blocks, float(condition), basis, ())
 
     key = as_key(key)
     if heads is None:
         return one(key)
     return jax.vmap(one)(jax.random.split(key, require_count(heads, "heads")))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _paranormal_blocks(
+    d: int, multiplicity: int, leading: Any, radius: Any, key: RandomKey
+) -> Float[Array, "d d"]:
+    G = ginibre(d - multiplicity, key=key)
+    G = G * radius / jnp.abs(jnp.linalg.eigvals(G)).max()
+    return block_diag(leading * jnp.eye(multiplicity), G)
 
 
 @renamed_arguments(seed="key")
@@ -266,18 +276,26 @@ def _shape(heads: int | None, rows: int, columns: int) -> tuple[int, ...]:
     return shape
 
 
-def _orthogonal(key: RandomKey, d: int, heads: int | None) -> Array:
-    *shape, _, _ = _shape(heads, d, d)
-    return jax.random.orthogonal(key, d, tuple(shape), dtype=float)
-
-
-def _in_random_basis(
-    blocks: Array, condition: float | int, heads: int | None, key: RandomKey
-) -> Array:
+def _check_condition(condition: float | int) -> None:
     if not 1 <= condition < math.inf:
         raise InputError(f"condition must be finite and at least 1, but it is {condition}.")
+
+
+@partial(jax.jit, static_argnums=2)
+def _in_orthogonal_basis(
+    eigenvalues: Float[Array, " d"], key: RandomKey, heads: tuple[int, ...]
+) -> Float[Array, "*heads d d"]:
+    O = jax.random.orthogonal(key, len(eigenvalues), heads, dtype=float)
+    V = (O * eigenvalues) @ jnp.swapaxes(O, -1, -2)
+    return (V + jnp.swapaxes(V, -1, -2)) / 2
+
+
+@partial(jax.jit, static_argnums=3)
+def _in_random_basis(
+    blocks: Float[Array, "d d"], condition: Any, key: RandomKey, heads: tuple[int, ...]
+) -> Float[Array, "*heads d d"]:
     d = len(blocks)
-    left, right = (_orthogonal(k, d, heads) for k in jax.random.split(key))
+    left, right = (jax.random.orthogonal(k, d, heads, dtype=float) for k in jax.random.split(key))
     stretch = jnp.linspace(1.0, condition, d)
     S = (left * stretch) @ right
     S_inverse = (jnp.swapaxes(right, -1, -2) / stretch) @ jnp.swapaxes(left, -1, -2)

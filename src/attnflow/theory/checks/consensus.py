@@ -112,11 +112,15 @@ class SmallBeta(OneCluster):
     settings = "t = 400, tolerance 1e-3"
 
     def trials(self, key: int) -> Iterator[Trial]:
-        """Batches of uniform starts."""
-        for kind, d, beta in ((SA, 2, 1.0), (USA, 2, 1.0), (SA, 3, 0.5 / TOKENS)):
+        """Batches of uniform starts; of USA with masses of 1, so as to run the program of R3.3."""
+        for kind, d, beta, masses in (
+            (SA, 2, 1.0, None),
+            (USA, 2, 1.0, np.ones(TOKENS)),
+            (SA, 3, 0.5 / TOKENS, None),
+        ):
             x0 = initial.sphere(TOKENS, d, key=key, batch=(STARTS,))
             about = {"system": kind.__name__, "n": TOKENS, "d": d, "β": beta, "key": key}
-            yield Trial(about, kind(beta), x0, np.linspace(0.0, 400.0, SAVES))
+            yield Trial(about, kind(beta), x0, np.linspace(0.0, 400.0, SAVES), masses=masses)
 
 
 class LargeBeta(OneCluster):

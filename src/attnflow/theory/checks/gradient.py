@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from attnflow import initial, weights
 from attnflow.observe import energy, energy_rate
@@ -71,15 +72,18 @@ class EnergyGrowth(Check):
     settings = "25 times up to t = 5; errors in units of the largest rate"
 
     def trials(self, key: int) -> Iterator[Trial]:
-        """Uniform starts, attracting and repelling, of equal tokens and of tokens with masses."""
+        """Uniform starts, attracting and repelling, of equal tokens and of tokens with masses.
+
+        Those with masses are on the circle, so as to run the program of R3.3.
+        """
         masses = np.linspace(0.2, 3.0, TOKENS)
-        for kind, V, beta, m in (
-            (SA, None, 4.0, None),
-            (SA, -1.0, 4.0, None),
-            (USA, None, 2.0, masses),
+        for kind, d, V, beta, m in (
+            (SA, 3, None, 4.0, None),
+            (SA, 3, -1.0, 4.0, None),
+            (USA, 2, None, 2.0, masses),
         ):
-            x0 = initial.sphere(TOKENS, 3, key=key, batch=(STARTS,))
-            about = {"system": kind.__name__, "V": V or 1.0, "n": TOKENS, "d": 3, "β": beta}
+            x0 = initial.sphere(TOKENS, d, key=key, batch=(STARTS,))
+            about = {"system": kind.__name__, "V": V or 1.0, "n": TOKENS, "d": d, "β": beta}
             ts = np.linspace(0.0, 5.0, SAVES)
             yield Trial(about | {"key": key}, kind(beta, V=V), x0, ts, masses=m)
 
@@ -137,7 +141,7 @@ class GradientFlow(Check):
         """The velocity against the gradient."""
         system, x = trial.system, np.asarray(trial.x0)
         climbs = climb_usa if trial.about["system"] == "USA" else climb_sa
-        velocity = np.asarray(system.velocity(0.0, trial.x0))
+        velocity = np.asarray(velocity_of(system, trial.x0))
         size = np.abs(velocity).max()
         error = np.abs(velocity - climbs(system, x)).max() / size
         n, d = x.shape
@@ -147,6 +151,12 @@ class GradientFlow(Check):
             Quantity("off the equation", off, "≤", 1e-10, "equation"),
         )
         return [Draw(trial.about, quantities)]
+
+
+@eqx.filter_jit
+def velocity_of(system: Any, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """The velocity of the library, compiled as one."""
+    return system.velocity(0.0, x)
 
 
 def climb_usa(system: Any, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:

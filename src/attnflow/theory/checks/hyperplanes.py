@@ -31,6 +31,14 @@ LATE_TS = np.append(0.5 * np.arange(SAVES - 1), 15.0)
 """Save times for a leading eigenvalue 1; over the long last step it shows what still moves."""
 
 
+def along(trajectory: Trajectory, W: Float[np.ndarray, "m d"]) -> Float[np.ndarray, "*batch T n m"]:
+    """`trajectory.along(W)`, with rows of 0 up to d, so that one program does for all m."""
+    m, d = W.shape
+    square = np.zeros((d, d))
+    square[:m] = W
+    return np.asarray(trajectory.along(square))[..., :m]
+
+
 def settled(name: str, ys: Float[np.ndarray, "T n m"]) -> Sequence[Quantity] | str:
     """How far points are from `∂K ∪ {0}`, K their hull, at the end of a run, if they rest."""
     far = boundary_distance(ys).max()
@@ -63,7 +71,8 @@ class Hyperplanes(FlowCheck):
 
     def states(self, trajectory: Trajectory) -> np.ndarray:
         """The leading coordinates φ₁*(z)."""
-        return np.asarray(dual_coordinates(trajectory).real[..., :1])
+        V = trajectory.running.heads.V  # type: ignore[attr-defined]
+        return along(trajectory, eigenbasis(V).dual[:1].real)
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """How far the leading coordinates are from {a, 0, b}."""
@@ -148,7 +157,7 @@ class PolytopeTimesSubspace(FlowCheck):
     def states(self, trajectory: Trajectory) -> np.ndarray:
         """The parts in F."""
         V = trajectory.running.heads.V  # type: ignore[attr-defined]
-        return np.asarray(trajectory.along(leading_coordinates(V, trajectory.final.shape[-1])))
+        return along(trajectory, leading_coordinates(V, trajectory.final.shape[-1]))
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """How far the parts in F are from ∂K ∪ {0}."""
@@ -179,7 +188,7 @@ class Codimension(FlowCheck):
     def states(self, trajectory: Trajectory) -> np.ndarray:
         """The coordinates along eigenvalues with positive real part."""
         V = trajectory.running.heads.V  # type: ignore[attr-defined]
-        return np.asarray(trajectory.along(growing_coordinates(V, trajectory.final.shape[-1])))
+        return along(trajectory, growing_coordinates(V, trajectory.final.shape[-1]))
 
     def measure(self, system: Any, ts: np.ndarray, xs: np.ndarray) -> Sequence[Quantity] | str:
         """The number of distinct points that the growing coordinates settled at."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Array, Float
 
 from attnflow import initial
-from attnflow.observe import attention, doubly_exponential_rate, rank
+from attnflow.observe import attention, doubly_exponential_rate
 from attnflow.systems import RescaledAttention
 from attnflow.theory.checks.base import FIT, FlowCheck, Trial, keys, unfitted
 from attnflow.theory.checks.equations import plain_weights, weights_of
@@ -50,14 +52,12 @@ class Leaders(FlowCheck):
         away = np.array([rows_away(P, z) for P, z in zip(Ps, xs, strict=True)])
         settled = away[-1] <= UNIT_ROW_TOL
         P = Ps[-1]
-        off = np.abs(np.asarray(attention(system, xs[-1], ts[-1])) - P).max()
+        off = np.abs(np.asarray(_attention(system, xs[-1], np.asarray(ts[-1]))) - P).max()
         slowest = away[:, settled].max(axis=1) if settled.any() else away.min(axis=1)
         window = (slowest < 1e-2) & (slowest > 1e-300)
         quantities = [
             Quantity("rows that are neither e_1 nor e_n", int((~settled).sum()), "≤", 1),
-            Quantity(
-                "rank of the settled rows", int(rank(P[settled])) if settled.any() else 0, "≤", 2
-            ),
+            Quantity("rank of the settled rows", rank(P[settled]), "≤", 2),
             Quantity("P off observe.attention", off, "≤", 1e-6, "equation"),
         ]
         if window.sum() < FIT:
@@ -65,6 +65,21 @@ class Leaders(FlowCheck):
         fit = doubly_exponential_rate(ts[window], slowest[window])
         rate = fit.rate / V.item()
         return [*quantities, Quantity("doubly exponential rate / V", rate, "≥", 0.5)]
+
+
+@eqx.filter_jit
+def _attention(system: Any, x: Any, t: Any) -> Float[Array, "n n"]:
+    return attention(system, x, t)
+
+
+def rank(P: Float[np.ndarray, "k n"]) -> int:
+    """The number of singular values above 1e-6 of the largest.
+
+    >>> rank(np.array([[1.0, 0.0], [1.0, 0.0]])), rank(np.zeros((0, 2)))
+    (1, 0)
+    """
+    s = np.linalg.svd(P, compute_uv=False)
+    return int(np.sum(s > 1e-6 * s.max(initial=0.0)))
 
 
 def rows_away(P: np.ndarray, z: np.ndarray) -> np.ndarray:
