@@ -41,3 +41,11 @@ def test_paranormal_triples_act_as_the_identity_on_f():
         assert moduli[1] == pytest.approx(0.5)
         assert np.linalg.matrix_rank(V - np.eye(4), tol=1e-9) == 2
         np.testing.assert_allclose(Q.T @ K, (Q.T @ K).T, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["polytope", "hyperplanes", "subspace"])
+def test_an_integer_is_the_key_of_that_number(name):
+    more = {"multiplicity": 2} if name == "subspace" else {}
+    ours, theirs = (getattr(triples, name)(d=3, key=key, **more) for key in (5, jax.random.key(5)))
+    for a, b in zip(ours, theirs, strict=True):
+        assert np.array_equal(a, b)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from attnflow import weights
-from attnflow.randomness import RandomKey
+from attnflow.randomness import RandomKey, as_key
 
 Matrix = Float[Array, "d d"] | float | None
 
@@ -37,7 +37,7 @@ class Triple(NamedTuple):
 
 def positive_scores(d: int, key: RandomKey) -> tuple[Array, Array]:
     """Q and K with `QᵀK` symmetric positive definite and eigenvalues between ½ and 2."""
-    spectrum, basis, invertible = jax.random.split(key, 3)
+    spectrum, basis, invertible = jax.random.split(as_key(key), 3)
     eigenvalues = np.asarray(jax.random.uniform(spectrum, (d,), minval=0.5, maxval=2.0))
     S = weights.spectrum(eigenvalues, key=basis)
     K = weights.spectrum(np.linspace(1.0, 2.0, d), symmetric=False, key=invertible)
@@ -65,7 +65,7 @@ def hyperplanes(
         rotating: whether the second and third eigenvalue are a conjugate pair of modulus 0.6 at a
             random angle, which needs d ≥ 3.
     """
-    values, basis, queries, keys = jax.random.split(key, 4)
+    values, basis, queries, keys = jax.random.split(as_key(key), 4)
     u = np.asarray(jax.random.uniform(values, (d - 1,)))
     if growing is None:
         others = MAX_OTHER_MODULUS * (2 * u - 1) + 0j
@@ -92,7 +92,7 @@ def subspace(d: int, multiplicity: int, key: RandomKey) -> Triple:
         multiplicity: the dimension of F.
         key: an integer or a JAX key.
     """
-    scores, values = jax.random.split(key)
+    scores, values = jax.random.split(as_key(key))
     Q, K = positive_scores(d, scores)
     return Triple(Q, K, weights.paranormal(d, multiplicity, condition=2.0, key=values))
 
