@@ -35,6 +35,7 @@ def named(page):
     return str(page.relative_to(ROOT).with_suffix(""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [

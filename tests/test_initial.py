@@ -329,6 +329,7 @@ def test_a_reduced_start_has_min_of_n_and_d_coordinates():
     np.testing.assert_allclose(np.linalg.norm(x, axis=-1), 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [4, 9])
 def test_overlaps_of_a_reduced_start_are_distributed_like_those_of_a_full_one(d):
     """Each pair, tokens early and late in the triangle alike; and all three of a triple."""

@@ -41,6 +41,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["implicit", "explicit"])
 def test_tokens_split_over_devices_give_the_same_numbers(kind):
     flags = "--xla_force_host_platform_device_count=4"

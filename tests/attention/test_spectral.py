@@ -64,6 +64,7 @@ def means_and_bound(task):
     return backend.means(task), backend.error_bound(task)
 
 
+@pytest.mark.slow
 @every_sphere
 @every_kind
 @pytest.mark.parametrize("name", ["random", "clustered", "opposite"])
@@ -79,6 +80,7 @@ def test_means_are_the_dense_sum_within_the_bound(d, kind, name):
             assert error <= 1e-12 * float(kind.scale(jnp.array(beta)))
 
 
+@pytest.mark.slow
 @every_sphere
 def test_the_bound_sees_a_lonely_token(d):
     """One token against n others: the sum is as exact as ever, the token's mean is not."""

@@ -27,6 +27,7 @@ def call(*args):
     return result.exit_code, re.sub(r"\s+", " ", result.output)
 
 
+@pytest.mark.slow
 def test_a_quick_row_from_end_to_end(folder):
     code, said = call("--quick", "--only", "d64-float32", "--json", "a.json")
     assert code == 0, said

@@ -11,6 +11,7 @@ from attnflow.figures.perspective import bbgky, fig1, meanfield, noise
 from attnflow.meanfield.bbgky import Comparison
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -46,6 +47,7 @@ def test_angles_through_harmonics_move_as_without():
     np.testing.assert_allclose(moved, af.AngularSA(4.0).velocity(0.0, x), atol=1e-13)
 
 
+@pytest.mark.slow
 def test_without_its_noise_the_figure_of_noise_does_not_hold(monkeypatch):
     monkeypatch.setattr(noise, "Noisy", lambda system, sigma: af.Noisy(system, 0.0 * sigma))
     assert not noise.RECIPE.make("quick").holds

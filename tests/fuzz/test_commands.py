@@ -206,6 +206,7 @@ def test_a_folder_is_no_file_before_any_work(idle):
         assert "is a folder" in result.output
 
 
+@pytest.mark.slow
 @tries(
     400,
     10_000,

@@ -72,11 +72,13 @@ def test_what_the_attacks_begin_from_is_right(stores):
     assert refused(read_sweep, stores / "sweep") is None
 
 
+@pytest.mark.slow
 @tries(200, 10_000, data=st.data())
 def test_a_changed_store_of_a_run(data, stores):
     spoilt(stores / "run", data.draw, read_run)
 
 
+@pytest.mark.slow
 @tries(200, 10_000, data=st.data())
 def test_a_changed_store_of_a_sweep(data, stores):
     spoilt(stores / "sweep", data.draw, read_sweep)

@@ -107,6 +107,7 @@ def test_draws_have_the_density():
     np.testing.assert_allclose(counts, [1 / 8, 1 / 8, 0, 0, 1 / 4, 1 / 4, 1 / 8, 1 / 8], atol=0.01)
 
 
+@pytest.mark.slow
 def test_tokens_come_near_their_limit_as_the_root_of_their_number():
     settings = {"sizes": [32, 128, 512], "replicates": 64, "method": af.Fixed(0.1)}
     run = mean_field_run(af.SA(1.0), START, [0.0, 1.0], **settings)

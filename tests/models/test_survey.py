@@ -57,6 +57,7 @@ def linked(u, delta):
     return connected_components(u @ u.T >= 1 - delta, directed=False)
 
 
+@pytest.mark.slow
 def test_what_was_surveyed(case):
     model, texts, found = case
     assert (found.layers, found.beta, found.delta) == (model.layers, BETA, DELTA)

@@ -105,6 +105,7 @@ def test_a_second_interruption_does_not_wait(monkeypatch):
     assert interrupted(monkeypatch, lambda k: signal.raise_signal(signal.SIGINT)) == [0]
 
 
+@pytest.mark.slow
 def test_nobody_answers():
     with (
         pytest.raises(InputError, match=r"nothing answers at tcp://127\.0\.0\.1:9"),

@@ -22,6 +22,7 @@ def alone(given, values, number):
     return af.simulate(system, x0, run.times.build(), method=run.build_method())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

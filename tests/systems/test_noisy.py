@@ -60,6 +60,7 @@ def test_ornstein_uhlenbeck_is_stationary():
     assert abs(float(final.var()) - 0.4) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["heun", "euler"])
 @pytest.mark.parametrize(("d", "sigma"), [(2, 0.3), (4, 0.1)])
 def test_brownian_motion_on_the_sphere(d, sigma, solver):

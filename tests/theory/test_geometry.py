@@ -116,6 +116,7 @@ ROWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ROWS)
 def test_every_row_is_recognised(kind):
     draw, theorem = ROWS[kind]
