@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import attnflow as af
 from attnflow import checks
 from attnflow.errors import InputError
 
@@ -189,3 +190,26 @@ def test_what_is_done_on_the_host_stays_where_it_was():
 
 def test_types_that_numpy_does_not_know_stay_with_jax():
     assert checks.on_host(lambda x: 0.5 * x, jnp.ones(3, jnp.bfloat16)).dtype == jnp.bfloat16
+
+
+def test_a_masked_array_is_no_array_of_numbers():
+    x = np.ma.array([[1.0, 0.0], [0.6, 0.8]], mask=[[True, False], [False, False]])
+    with pytest.raises(af.InputError, match="x0 must be an array of tokens"):
+        af.simulate(af.SA(1.0), x, [0.0, 1.0])
+
+
+def test_arrays_of_other_machines_are_converted(untyped):
+    D = np.array([1.0, 2.0], dtype=">f8")
+    assert np.array_equal(af.spaces.Ellipsoid(D).D, [1.0, 2.0])
+
+
+def test_integers_that_do_not_fit_are_refused():
+    with jax.enable_x64(False), pytest.raises(OverflowError, match="int32"):
+        checks.as_array([[2**40, 1]])
+
+
+def test_a_number_that_changes_later_changes_nothing():
+    dt = np.array(0.5)
+    method = af.Fixed(dt)
+    dt[...] = 7.0
+    assert float(method.dt) == 0.5

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import jax
 import pytest
 
 from attnflow import compilation
+from attnflow.cli.shared import mend_cache
 
 RUN = """
 import jax
@@ -76,6 +78,38 @@ def test_a_place_that_is_no_folder_costs_nothing_but_the_cache(tmp_path):
     (tmp_path / "file").write_text("")
     _, folder, _ = finish(process(tmp_path / "file"))
     assert folder == "None"
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    monkeypatch.delenv(compilation.SETTING)
+    monkeypatch.setattr(Path, "home", classmethod(lambda cls: (_ for _ in ()).throw(RuntimeError)))
+    for variable in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(variable, raising=False)
+    assert compilation.cache_folder() is None
+
+
+def test_a_folder_stays_where_it_was_named(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(compilation.SETTING, "here")
+    assert compilation.cache_folder().parent == tmp_path / "here"
+    monkeypatch.setenv(compilation.SETTING, "~/there")
+    assert compilation.cache_folder().parent == Path.home() / "there"
+
+
+def test_what_was_cut_off_is_compiled_again(tmp_path):
+    """Also where warnings are errors."""
+    value, folder, _ = finish(process(tmp_path))
+    for file in Path(folder).iterdir():
+        os.truncate(file, file.stat().st_size // 2)
+    assert finish(process(tmp_path))[0] == value
+
+
+def test_a_command_mends_no_folder_but_ours(tmp_path, monkeypatch):
+    monkeypatch.setenv(compilation.SETTING, str(tmp_path))  # JAX has another one
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    before = warnings.showwarning
+    mend_cache()
+    assert warnings.showwarning is before
 
 
 def test_another_processor_has_another_folder(monkeypatch):

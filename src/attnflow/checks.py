@@ -18,6 +18,10 @@ NO_NUMBERS = (TypeError, ValueError, OverflowError)
 """What is raised where something cannot be made an array of numbers."""
 
 
+SHARED_DTYPES = {np.dtype(name) for name in "?bhilqBHILQefd"}
+"""Types of NumPy's arrays that JAX has, too."""
+
+
 def is_traced(tree: Any) -> bool:
     """Whether any leaf is a tracer, so that its value cannot be looked at."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
@@ -29,12 +33,18 @@ def as_array(value: Any) -> Array:
     >>> print(as_array([1, 2]))
     [1 2]
     """
-    if isinstance(value, jax.Array):
-        return value
-    nested = isinstance(value, (list, tuple, np.ndarray))
-    if nested and not any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
-        return jax.device_put(np.array(value))
-    return jax.device_put(value) if isinstance(value, (float, int)) else jnp.asarray(value)
+    if isinstance(value, (float, int)):
+        return jax.device_put(value)
+    plain = isinstance(value, (list, tuple)) and all(
+        isinstance(leaf, (float, int)) for leaf in jax.tree.leaves(value)
+    )
+    if not plain and not (type(value) is np.ndarray and value.dtype in SHARED_DTYPES):
+        return jnp.asarray(value)
+    array = np.array(value)
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype)
+    if array.dtype.kind in "iu" and (array != array.astype(dtype)).any():
+        raise OverflowError(f"integers that {dtype} cannot hold")
+    return jax.device_put(array)
 
 
 def as_floats(value: Any) -> Array:
@@ -142,7 +152,7 @@ def as_positive(value: Any, name: str) -> Array:
     require_positive(value, name)
     if is_traced(value):
         return jnp.asarray(value, float)
-    return jax.device_put(np.asarray(value, jax.dtypes.canonicalize_dtype(float)))
+    return jax.device_put(np.array(value, jax.dtypes.canonicalize_dtype(float)))
 
 
 def require_nonnegative(value: Any, name: str) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import sys
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +18,9 @@ import jax
 
 SETTING = "ATTNFLOW_CACHE"
 """The environment variable."""
+
+DAMAGE = "Error (reading|writing) persistent compilation cache entry"
+"""How JAX begins to warn of an entry that is damaged or cannot be written."""
 
 OFF = ("off", "0", "no", "false")
 
@@ -32,7 +36,11 @@ def cache_folder() -> Path | None:
     chosen = os.environ.get(SETTING, "")
     if chosen.lower() in OFF:
         return None
-    base = Path(chosen) if chosen else _user_caches() / "attnflow" / "compiled"
+    try:
+        place = Path(chosen).expanduser().absolute() if chosen else _user_caches()
+    except (OSError, RuntimeError):  # a user without a home, or no folder to be in
+        return None
+    base = place if chosen else place / "attnflow" / "compiled"
     return base / hashlib.sha256(_processor().encode()).hexdigest()[:12]
 
 
@@ -48,6 +56,8 @@ def keep_compiled_programs() -> None:
         _bound(folder)
     except OSError:
         return
+    # A program that another process is just writing, or that was cut off, is compiled again.
+    warnings.filterwarnings("ignore", message=DAMAGE)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

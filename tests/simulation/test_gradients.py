@@ -90,3 +90,57 @@ def test_a_traced_run_that_stops_early_raises():
     )
     with pytest.raises(Exception, match="stopped before"):
         run(X0).block_until_ready()
+
+
+def test_a_gradient_outside_of_jit_is_compiled_once(programs):
+    def spread(beta):
+        return af.simulate(af.SA(beta), X0, [0.0, 0.5], method=af.Fixed(0.25)).final.var()
+
+    once = float(jax.grad(spread)(2.0))
+    programs.clear()
+    again = float(jax.grad(spread)(2.5))
+    assert programs == []
+    assert again != once
+    slope = float(spread(2.5 + 1e-5) - spread(2.5 - 1e-5)) / 2e-5
+    assert again == pytest.approx(slope, rel=1e-6)
+
+
+class Reads:
+    """A function that reads what may change between two calls."""
+
+    factor = 1.0
+
+    def value(self, t, x):
+        return self.factor * x[0, 0]
+
+    def matrix(self, t):
+        return self.factor * jnp.eye(3)
+
+
+def test_a_function_that_reads_what_has_changed_is_not_taken_from_the_cache():
+    """Functions are known by what they are, not by what they read: they are traced anew."""
+    reads = Reads()
+
+    def kept(beta):
+        system = af.SA(beta)
+        return af.simulate(system, X0, [0.0, 0.5], method=af.Fixed(0.25), save=reads.value).xs.sum()
+
+    def moved(beta):
+        system = af.SA(beta, V=reads.matrix)
+        return af.simulate(system, X0, [0.0, 0.5], method=af.Fixed(0.25)).final[0, 0]
+
+    for f in (kept, moved):
+        reads.factor = 1.0
+        first = jax.grad(f)(2.0)
+        reads.factor = 2.0
+        second = jax.grad(f)(2.0)
+        assert abs(second - first) > 1e-3 * abs(first)
+    reads.factor = 1.0
+    alone = jax.grad(kept)(1.0)
+
+    def both(w):
+        reads.factor = w
+        return kept(w)
+
+    at_one = af.simulate(af.SA(1.0), X0, [0.0, 0.5], method=af.Fixed(0.25)).xs[:, 0, 0].sum()
+    assert float(jax.grad(both)(1.0)) == pytest.approx(float(alone + at_one), rel=1e-12)

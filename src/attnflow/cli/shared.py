@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import errno
+import re
 import shutil
 import signal
 import sys
@@ -136,15 +137,18 @@ def mend_cache() -> None:
     A killed process or a full disk can leave a truncated entry. JAX never replaces an entry, so it
     would warn and compile again every time.
     """
-    from attnflow.compilation import cache_folder
+    import jax
+
+    from attnflow.compilation import DAMAGE, cache_folder
 
     folder = cache_folder()
-    if folder is None:
+    if folder is None or jax.config.values["jax_compilation_cache_dir"] != str(folder):
         return
+    warnings.filterwarnings("always", message=DAMAGE)
     show = warnings.showwarning
 
     def look(message: Any, *about: Any, **more: Any) -> None:
-        if "persistent compilation cache entry" not in str(message):
+        if not re.match(DAMAGE, str(message)):
             show(message, *about, **more)
             return
         shutil.rmtree(folder, ignore_errors=True)

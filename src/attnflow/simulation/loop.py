@@ -38,9 +38,7 @@ def take_steps(
         progress: a progress meter of diffrax.
     """
     end, limit = ts[-1], at.accepted + at.rejected + steps
-    nearly = end
-    for _ in range(END_SLACK):
-        nearly = eqxi.prevbefore(nearly)
+    nearly = end - END_SLACK * (end - eqxi.prevbefore(end))
 
     def going(at: Any, _: Any) -> Bool[Array, ""]:
         return (at.t < end) & ~at.failed & (at.accepted + at.rejected < limit)

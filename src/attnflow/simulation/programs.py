@@ -5,6 +5,8 @@ Batches keep their axes between programs, so that nothing has to be reshaped, wh
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -72,18 +74,46 @@ def _for_each(fn: Any, batch: tuple[int, ...], tokens: int, *batched: Any) -> An
     return shaped(batch, 1, every)
 
 
-@eqx.filter_jit
 def run_traced(problem: Problem, start: Start, steps: int, progress: bool) -> Reached:
     """The states at the end, under the user's jit, grad or vmap, in one piece.
 
-    It is compiled here too, so that a derivative outside of jit is compiled only once.
+    It is compiled here too, so that a derivative outside of jit is compiled only once; but not
+    where a function of the user's may read what has changed since.
     """
+    run = _traced if holds_functions(problem) else _traced_once
+    return run(problem, start, steps, progress)
 
+
+def _traced(problem: Problem, start: Start, steps: int, progress: bool) -> Reached:
     def one(x: Any, masses: Any, basis: Any, key: Any, merges: Any) -> Reached:
         at = problem.run_or_raise(x, masses, key, merges, steps, progress=progress)
         return _reached(problem, at)
 
     return _for_each(one, start.x.shape[:-2], start.x.shape[-2], *start.each())
+
+
+_traced_once = eqx.filter_jit(_traced)
+
+
+def holds_functions(value: Any) -> bool:
+    """Whether there is a function inside that is not attnflow's or JAX's own.
+
+    >>> import attnflow as af
+    >>> holds_functions(af.SA(1.0)), holds_functions((af.SA(1.0), print))
+    (False, True)
+    """
+    if isinstance(value, eqx.Module):
+        inside: Any = [getattr(value, field.name) for field in dataclasses.fields(value)]
+    elif isinstance(value, functools.partial):
+        inside = [value.func, value.args, value.keywords]
+    elif isinstance(value, dict):
+        inside = value.values()
+    elif isinstance(value, (tuple, list)):
+        inside = value
+    else:
+        module = getattr(value, "__module__", None) or ""
+        return callable(value) and not module.startswith(("attnflow.", "jax"))
+    return any(map(holds_functions, inside))
 
 
 @eqx.filter_jit
