@@ -33,14 +33,18 @@ def as_array(value: Any) -> Array:
     >>> print(as_array([1, 2]))
     [1 2]
     """
+    if isinstance(value, jax.Array):
+        return value
     if isinstance(value, (float, int)):
         return jax.device_put(value)
     plain = isinstance(value, (list, tuple)) and all(
         isinstance(leaf, (float, int)) for leaf in jax.tree.leaves(value)
     )
-    if not plain and not (type(value) is np.ndarray and value.dtype in SHARED_DTYPES):
+    if not plain and not (type(value) is np.ndarray and value.dtype.kind in "biuf"):
         return jnp.asarray(value)
     array = np.array(value)
+    if array.dtype not in SHARED_DTYPES:
+        array = array.astype(float if array.dtype.kind == "f" else int)
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if array.dtype.kind in "iu" and (array != array.astype(dtype)).any():
         raise OverflowError(f"integers that {dtype} cannot hold")
