@@ -2,6 +2,7 @@
 
 import re
 
+from threadpoolctl import threadpool_info
 from typer.testing import CliRunner
 
 from attnflow.cli import app
@@ -16,3 +17,8 @@ def call(*args):
     """The exit code, and what was said with all white space as single blanks."""
     result = invoke(*args)
     return result.exit_code, re.sub(r"\s+", " ", result.output)
+
+
+def threads_of_blas():
+    """The threads of each BLAS that is loaded; other libraries may have what they like."""
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]

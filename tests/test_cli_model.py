@@ -4,11 +4,11 @@ import importlib
 import json
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from attnflow.errors import InputError
 from checkpoints import HERE
-from command import call
+from command import call, threads_of_blas
 
 BERT = HERE / "bert"
 
@@ -39,7 +39,7 @@ def test_threads_of_blas_do_not_wait_for_each_other(text, monkeypatch):
     threads = []
 
     def survey(*args, **options):
-        threads.extend(library["num_threads"] for library in threadpool_info())
+        threads.extend(threads_of_blas())
         raise InputError("That is enough.")
 
     monkeypatch.setattr(importlib.import_module("attnflow.models.survey"), "survey", survey)

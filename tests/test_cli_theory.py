@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_limits
 
 from attnflow.theory.checks import CHECKS, Draw, Quantity, Trial
 from attnflow.theory.checks.base import Check
 from attnflow.theory.search import QUESTIONS, Finding, Question
-from command import call
+from command import call, threads_of_blas
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -54,7 +54,7 @@ class Counting(Claim):
     """That BLAS has one thread."""
 
     def judge(self, trial):
-        threads = max(library["num_threads"] for library in threadpool_info())
+        threads = max(threads_of_blas())
         return [Draw(trial.about, (Quantity("threads", threads, "≤", 1.0),))]
 
 

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+MAX_COUNTED = 64
+"""Up to this many tokens all pairs are compared sooner than the tokens are sorted."""
+
 
 def sums_across(
     numerator: Float[Array, "q n"],
@@ -48,7 +51,8 @@ def equal_mass(
 ) -> Float[Array, " n"]:
     """The mass of the tokens that equal each token, itself among them.
 
-    Pairs are looked at only where some are equal, which sorting tells: in a batch, of any member.
+    Pairs of many tokens are looked at only where some are equal, which sorting tells; in a batch,
+    where any member has some.
 
     >>> x = jnp.array([[0.6, 0.8], [0.6, 0.8], [0.8, 0.6]])
     >>> print(equal_mass(fingerprints(x), None, float))
@@ -56,11 +60,15 @@ def equal_mass(
     """
     n = len(prints)
     own = jnp.ones(n, dtype) if masses is None else masses
+
+    def counted() -> Float[Array, " n"]:
+        return jnp.where(equal_pairs(prints, prints), own, 0).sum(axis=1)
+
+    if n <= MAX_COUNTED:
+        return counted()
     ordered = jnp.sort(prints[:, 0])
     some = eqxi.unvmap_any(ordered[1:] == ordered[:-1])
-    return jax.lax.cond(
-        some, lambda: jnp.where(equal_pairs(prints, prints), own, 0).sum(axis=1), lambda: own
-    )
+    return jax.lax.cond(some, counted, lambda: own)
 
 
 @jax.custom_jvp

@@ -15,14 +15,9 @@ from attnflow.checks import require_count
 MAX_BLOCK_SCORES = 2**25
 """A block holds at most this many scores: where n is huge it has fewer rows."""
 
-MIN_VALUES_ROW_SUMS = 16
-"""From this many columns of v on, row sums are cheaper than one more column."""
-
 
 class Blocked(Backend):
     """A block of queries at a time: memory O(n · block) and at most O(n), also for gradients.
-
-    Where v has few columns, the row sums come from a column of ones in the same product.
 
     Args:
         block: the number of queries in a block.
@@ -51,14 +46,13 @@ class Blocked(Backend):
         padded = jnp.pad(task.q, ((0, block * blocks - n), (0, 0)))
         queries = padded.reshape(block, blocks, -1).swapaxes(0, 1)
         task = _keys_everywhere(task)
-        product = _with_column if task.v.shape[1] < MIN_VALUES_ROW_SUMS else _with_sum
         prints = fingerprints(task.v) if task.tangential and self.exact else None
 
         @jax.checkpoint
         def one(part: tuple[Array, Array]) -> Array:
             numerator = task.numerator(*part)
             if prints is None:
-                sums, row_sums = product(numerator, task)
+                sums, row_sums = task.sums(numerator)
             else:
                 row_sums = numerator.sum(axis=1)
                 sums = sums_across(numerator, task.v, prints, part[1])
@@ -76,17 +70,6 @@ class Blocked(Backend):
     def rows(self, n: int) -> int:
         """The queries in a block."""
         return max(1, min(self.block, n, MAX_BLOCK_SCORES // n))
-
-
-def _with_column(numerator: Float[Array, "q n"], task: Task) -> tuple[Array, Array]:
-    """The weighted sums of v and the row sums, in one product."""
-    sums = numerator @ task.values()
-    return sums[:, :-1], sums[:, -1]
-
-
-def _with_sum(numerator: Float[Array, "q n"], task: Task) -> tuple[Array, Array]:
-    """The same with a sum of its own, for a product that one more column would slow down."""
-    return numerator @ task.v, numerator.sum(axis=1)
 
 
 def _keys_everywhere(task: Task) -> Task:

@@ -68,16 +68,16 @@ def _across_jvp(primals: tuple[Task], tangents: tuple[Task]) -> tuple[Array, Arr
 
 
 def _unequal_terms(task: Task) -> Float[Array, "n d"]:
-    """One product for the sums and the row sums; what equal tokens add to these is known.
+    """Sums over unequal tokens; what equal ones add to the row sums is known.
 
     All weights of tokens that equal a token are its weight of itself, times their mass.
     """
     prints, beta = fingerprints(task.v), task.beta
     numerator = task.numerator(task.q, jnp.arange(len(task.q)))
-    sums = jnp.where(equal_pairs(prints, prints), 0, numerator) @ task.values()
+    sums, row_sums = task.sums(jnp.where(equal_pairs(prints, prints), 0, numerator))
     own = task.kind.numerator(beta * inner(task.v, task.v), None, beta)[:, 0]
-    row_sums = sums[:, -1] + own * equal_mass(prints, task.masses, own.dtype)
-    return sums[:, :-1] / task.denominator(row_sums)[:, None]
+    row_sums += own * equal_mass(prints, task.masses, own.dtype)
+    return sums / task.denominator(row_sums)[:, None]
 
 
 @jax.custom_batching.custom_vmap

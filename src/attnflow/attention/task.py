@@ -11,6 +11,9 @@ from jaxtyping import Array, Float, Int
 from attnflow.attention.kinds import Rowwise
 from attnflow.attention.masks import Mask
 
+MIN_VALUES_ROW_SUMS = 16
+"""From this many columns of v on, row sums are cheaper than one more column."""
+
 
 class Task(eqx.Module):
     """What `attend` was asked for: weighted means of v under the weights of β <q_i, k_j>.
@@ -61,6 +64,15 @@ class Task(eqx.Module):
     def values(self) -> Float[Array, "n e"]:
         """v with a column of ones, whose weighted sum is the row sum."""
         return jnp.concatenate([self.v, jnp.ones((len(self.v), 1), self.v.dtype)], axis=1)
+
+    def sums(
+        self, numerator: Float[Array, "q n"]
+    ) -> tuple[Float[Array, "q d"], Float[Array, " q"]]:
+        """The weighted sums of v and the row sums: in one product, where v has few columns."""
+        if self.v.shape[1] >= MIN_VALUES_ROW_SUMS:
+            return numerator @ self.v, numerator.sum(axis=1)
+        both = numerator @ self.values()
+        return both[:, :-1], both[:, -1]
 
 
 class Backend(eqx.Module):
