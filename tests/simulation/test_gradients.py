@@ -117,6 +117,7 @@ class Reads:
         return self.factor * jnp.eye(3)
 
 
+@pytest.mark.slow
 def test_a_function_that_reads_what_has_changed_is_not_taken_from_the_cache():
     """Functions are known by what they are, not by what they read: they are traced anew."""
     reads = Reads()
