@@ -349,9 +349,7 @@ def sinusoidal(n: int, d: int, *, M: float | int = 1e4, dtype: Any = float) -> F
 
 
 @partial(jax.jit, static_argnames="dtype")
-def _waves(
-    position: Float[Array, " n"], exponents: Float[Array, " d"], M: Any, dtype: Any
-) -> Float[Array, "n d"]:
+def _waves(position: Array, exponents: Array, M: Any, dtype: Any) -> Float[Array, "n d"]:
     angles = position[:, None] * M**exponents
     even = np.arange(len(exponents)) % 2 == 0
     return jnp.where(even, jnp.sin(angles), jnp.cos(angles)).astype(dtype)
@@ -372,9 +370,7 @@ def concatenated(
 
 
 @jax.jit
-def _side_by_side(
-    x: Float[Array, "*batch n d"], p: Float[Array, "n e"]
-) -> Float[Array, "*batch n d+e"]:
+def _side_by_side(x: Array, p: Array) -> Float[Array, "*batch n d+e"]:
     p = jnp.broadcast_to(p.astype(x.dtype), (*x.shape[:-1], p.shape[-1]))
     return jnp.concatenate([x, p], axis=-1)
 
