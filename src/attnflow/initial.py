@@ -370,7 +370,7 @@ def concatenated(
 
 
 @jax.jit
-def _side_by_side(x: Array, p: Array) -> Float[Array, "*batch n d+e"]:
+def _side_by_side(x: Array, p: Array) -> Array:
     p = jnp.broadcast_to(p.astype(x.dtype), (*x.shape[:-1], p.shape[-1]))
     return jnp.concatenate([x, p], axis=-1)
 
