@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 import subprocess
 import sys
@@ -56,12 +57,12 @@ print(time.perf_counter() - start)
 TIMES = np.linspace(0, 30, 61)
 
 
-def run_process(code: str, cache: Path) -> str:
-    """What a new process prints that runs this code and keeps what it compiles in a folder."""
+def run_process(cache: Path, *arguments: str) -> str:
+    """What a new Python prints that keeps what it compiles in a folder."""
     kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=kept | {"ATTNFLOW_CACHE": str(cache)},
+        [sys.executable, *arguments],
+        env=kept | {"XDG_CACHE_HOME": str(cache), "ATTNFLOW_CACHE": str(cache)},
         check=True,
         capture_output=True,
         text=True,
@@ -69,61 +70,72 @@ def run_process(code: str, cache: Path) -> str:
     return done.stdout
 
 
-def run_script() -> None:
-    """The script for SciPy in a new process, which finds no module of this folder by accident."""
-    subprocess.run([sys.executable, "-P", plain.__file__], check=True)
-
-
 @dataclass(frozen=True)
-class FirstResult(Row):
+class NewProcess(Row):
+    """Something that is timed in new processes, which begin with an empty folder."""
+
+    starts: int
+    targets: tuple[Target, ...] = ()
+
+    @abc.abstractmethod
+    def seconds(self, folder: Path) -> dict[str, float]:
+        """What each contender took, beginning with the one that others are compared with."""
+
+    def quick(self) -> Row:
+        return replace(self, starts=1, targets=())
+
+    def measure(self, on_progress: OnProgress) -> Outcome:
+        rounds = []
+        for k in range(self.starts):
+            on_progress(f"start {k + 1} of {self.starts}")
+            with tempfile.TemporaryDirectory() as folder:
+                rounds.append(self.seconds(Path(folder)))
+        entries = _beside({name: [one[name] for one in rounds] for name in rounds[0]})
+        return Outcome(self.name, self.title, entries)
+
+
+class ColdStart(NewProcess):
+    """`attnflow run` in a new process that finds no compiled code on disk."""
+
+    name = "cold-start"
+    title = "first picture of attnflow run, nothing compiled before"
+
+    def seconds(self, folder: Path) -> dict[str, float]:
+        picture = folder / "picture.png"
+        command = ("-m", "attnflow", "run", "--out", str(picture))
+        seconds = seconds_of(partial(run_process, folder, *command))
+        assert picture.exists()
+        return {"attnflow": seconds}
+
+
+class FirstResult(NewProcess):
     """The example of the README in a new process, beside the same as a script for SciPy."""
 
-    starts: int
-    targets: tuple[Target, ...] = ()
-    name: str = "first-result"
+    name = "first-result"
+    title = "first result of a new process: n = 64, d = 3, β = 4, 61 times, rtol 1e-8"
 
-    @property
-    def title(self) -> str:
-        return "first result of a new process: n = 64, d = 3, β = 4, 61 times, rtol 1e-8"
-
-    def quick(self) -> FirstResult:
-        return replace(self, starts=1, targets=())
-
-    def measure(self, on_progress: OnProgress) -> Outcome:
-        seconds: dict[str, list[float]] = {SCIPY: [], EMPTY: [], COMPILED: []}
-        for k in range(self.starts):
-            on_progress(f"start {k + 1} of {self.starts}")
-            with tempfile.TemporaryDirectory() as folder:
-                example = partial(run_process, EXAMPLE, Path(folder))
-                for name, call in ((SCIPY, run_script), (EMPTY, example), (COMPILED, example)):
-                    seconds[name].append(seconds_of(call))
-        return Outcome(self.name, self.title, _beside(seconds))
+    def seconds(self, folder: Path) -> dict[str, float]:
+        calls = {
+            # -P: the script finds no module of its own folder by accident.
+            SCIPY: ("-P", plain.__file__),
+            EMPTY: ("-c", EXAMPLE),
+            COMPILED: ("-c", EXAMPLE),
+        }
+        return {
+            name: seconds_of(partial(run_process, folder, *arguments))
+            for name, arguments in calls.items()
+        }
 
 
-@dataclass(frozen=True)
-class NewSize(Row):
+class NewSize(NewProcess):
     """Another number of tokens, in a process that has run one already."""
 
-    starts: int
-    targets: tuple[Target, ...] = ()
-    name: str = "new-size"
+    name = "new-size"
+    title = "another n in a process that has run n = 64: start and run, n = 80, d = 3"
 
-    @property
-    def title(self) -> str:
-        return "another n in a process that has run n = 64: start and run, n = 80, d = 3"
-
-    def quick(self) -> NewSize:
-        return replace(self, starts=1, targets=())
-
-    def measure(self, on_progress: OnProgress) -> Outcome:
-        seconds: dict[str, list[float]] = {EMPTY: [], COMPILED: []}
-        for k in range(self.starts):
-            on_progress(f"start {k + 1} of {self.starts}")
-            with tempfile.TemporaryDirectory() as folder:
-                for name in seconds:
-                    said = run_process(EXAMPLE + ANOTHER_SIZE, Path(folder))
-                    seconds[name].append(float(said))
-        return Outcome(self.name, self.title, _beside(seconds))
+    def seconds(self, folder: Path) -> dict[str, float]:
+        program = EXAMPLE + ANOTHER_SIZE
+        return {name: float(run_process(folder, "-c", program)) for name in (EMPTY, COMPILED)}
 
 
 @dataclass(frozen=True)
@@ -214,4 +226,8 @@ def _error(xs: Any, exact: np.ndarray) -> float:
 def _beside(seconds: dict[str, Sequence[float]] | dict[str, list[float]]) -> list[Entry]:
     """An entry for each contender, with the ratio of its time to that of the first."""
     first = next(iter(seconds.values()))
-    return [Entry(name, spread(own), ratios(own, first)) for name, own in seconds.items()]
+    several = len(seconds) > 1
+    return [
+        Entry(name, spread(own), ratios(own, first) if several else None)
+        for name, own in seconds.items()
+    ]

@@ -9,6 +9,7 @@ from attnflow.bench.first import (
     EMPTY,
     SCIPY,
     UNJITTED,
+    ColdStart,
     FirstResult,
     Gradient,
     NewSize,
@@ -16,7 +17,7 @@ from attnflow.bench.first import (
 )
 from attnflow.bench.peers import JAX_DENSE, KEOPS, MATMUL, NUMPY, SDPA
 from attnflow.bench.row import Accurate, AtMost, Compiles, Faster, Grows, Needs, Row, Takes
-from attnflow.bench.runs import FULL_DIMENSION, ColdStart, Metastable, PhaseDiagram
+from attnflow.bench.runs import FULL_DIMENSION, Metastable, PhaseDiagram
 from attnflow.errors import unknown
 
 SPHERE = DriftProblem(n=0, d=3, beta=4.0, dtype="float64")

@@ -1,14 +1,9 @@
-"""Rows that time whole runs: a phase diagram, a metastable run, the first picture."""
+"""Rows that time whole runs: a phase diagram, a metastable run."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -177,42 +172,3 @@ class Metastable(Row):
         if not last_merges:
             return f"{ended} before t = {self.stop:.0e}"
         return f"{ended}, the last at t = {max(last_merges):.0e}"
-
-
-@dataclass(frozen=True)
-class ColdStart(Row):
-    """`attnflow run` in a fresh process that finds no compiled code on disk."""
-
-    starts: int
-    targets: tuple[Target, ...] = ()
-    name: str = "cold-start"
-
-    @property
-    def title(self) -> str:
-        return "first picture of attnflow run, nothing compiled before"
-
-    def quick(self) -> ColdStart:
-        return replace(self, starts=1, targets=())
-
-    def measure(self, on_progress: OnProgress) -> Outcome:
-        seconds = []
-        for k in range(self.starts):
-            on_progress(f"start {k + 1} of {self.starts}")
-            seconds.append(first_picture())
-        return Outcome(self.name, self.title, [Entry("attnflow", spread(seconds))])
-
-
-def first_picture() -> float:
-    """Seconds of `attnflow run` with empty caches."""
-    with tempfile.TemporaryDirectory() as folder:
-        kept = {k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"}
-        environment = kept | {"XDG_CACHE_HOME": folder, "ATTNFLOW_CACHE": folder}
-        picture = Path(folder) / "picture.png"
-        command = [sys.executable, "-m", "attnflow", "run", "--out", str(picture)]
-
-        def call() -> None:
-            subprocess.run(command, env=environment, check=True, capture_output=True)
-
-        seconds = seconds_of(call)
-        assert picture.exists()
-        return seconds
