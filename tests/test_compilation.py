@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -132,14 +133,21 @@ def test_the_place_is_where_users_look_for_it(monkeypatch, tmp_path, system, var
 
 def test_a_folder_that_has_grown_loses_its_oldest_half(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation, "MAX_BYTES", 1000)
+
+    def left():
+        return sorted(int(file.name) for file in tmp_path.iterdir() if file.name.isdigit())
+
     for k in range(10):
         (tmp_path / str(k)).write_bytes(bytes(100))
         os.utime(tmp_path / str(k), (k, k))
     compilation._bound(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 10
+    assert left() == list(range(10))
     (tmp_path / "10").write_bytes(bytes(100))
     compilation._bound(tmp_path)
-    assert sorted(int(file.name) for file in tmp_path.iterdir()) == [6, 7, 8, 9, 10]
+    assert left() == list(range(11)), "it was looked at today"
+    os.utime(tmp_path / "looked", (time.time() - 2 * compilation.DAY,) * 2)
+    compilation._bound(tmp_path)
+    assert left() == [6, 7, 8, 9, 10]
 
 
 def test_the_tests_use_it():

@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import sys
+import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +26,10 @@ DAMAGE = "Error (reading|writing) persistent compilation cache entry"
 OFF = ("off", "0", "no", "false")
 
 MAX_BYTES = 2**29
-"""A folder that is larger loses its oldest half when a process begins."""
+"""A folder that has grown larger loses its oldest files until it is half as large."""
+
+DAY = 86_400.0
+"""Seconds between two looks at its size: it may have ten thousands of files."""
 
 
 def cache_folder() -> Path | None:
@@ -82,7 +86,11 @@ def _processor() -> str:
 
 
 def _bound(folder: Path) -> None:
-    """Remove the oldest files of a folder that has grown too large, until it is half as large."""
+    """Once a day, remove the oldest files of a folder that has grown too large."""
+    looked = folder / "looked"
+    if looked.exists() and time.time() - looked.stat().st_mtime < DAY:
+        return
+    looked.touch()
     with os.scandir(folder) as entries:
         files = [(entry.stat(), entry.path) for entry in entries if entry.is_file()]
     size = sum(stat.st_size for stat, _ in files)
