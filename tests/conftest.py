@@ -14,13 +14,11 @@ from threadpoolctl import threadpool_limits
 # one session to the next. It must be named before attnflow is imported.
 os.environ.setdefault("ATTNFLOW_CACHE", str(Path(__file__).parents[1] / ".pytest_cache/compiled"))
 
-import attnflow  # noqa: F401
+from attnflow.cli.check import QUICK_COMPILATION
 
 # Tests compile much and run little: without optimisation they take less than half the time. An
 # empty XLA_FLAGS compiles as for users; so do the tests of `.ci/elsewhere`.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
-)
+os.environ.setdefault("XLA_FLAGS", QUICK_COMPILATION)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 # Threads of BLAS spin while they wait: on busy cores a small matrix costs 40 times as much.
 threadpool_limits(1, "blas")

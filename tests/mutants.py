@@ -261,7 +261,7 @@ START: ContextVar[Any] = ContextVar("START", default=None)
 @mutant("frozen attention")
 def freeze_attention() -> list[Patch]:
     """The weights are those of the start. (Not in runs that keep something else than states.)"""
-    begin, loops = Problem.begin, ("advance", "differentiable")
+    begin, loops = Problem.begin, ("advance", "advance_with_derivatives")
     summed, means = AttentionSystem._summed, RescaledAttention._means
     weighted = RescaledAttention._weighted
 

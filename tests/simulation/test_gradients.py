@@ -1,12 +1,16 @@
 """Derivatives of a trajectory against finite differences."""
 
+from functools import partial
+
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import attnflow as af
+from attnflow.simulation.programs import holds_functions
 
 TS = np.array([0.0, 0.7, 1.5])
 X0 = af.initial.sphere(n=5, d=3, key=1)
@@ -145,3 +149,16 @@ def test_a_function_that_reads_what_has_changed_is_not_taken_from_the_cache():
 
     at_one = af.simulate(af.SA(1.0), X0, [0.0, 0.5], method=af.Fixed(0.25)).xs[:, 0, 0].sum()
     assert float(jax.grad(both)(1.0)) == pytest.approx(float(alone + at_one), rel=1e-12)
+
+
+def test_what_may_read_something_else_is_told_from_what_cannot():
+    class Mine(eqx.Module):
+        def __call__(self, t, x):
+            return x.sum()
+
+    assert not holds_functions((af.SA(1.0, V=V0), TIGHT, partial(af.weights.ginibre, d=3)))
+    assert not holds_functions(
+        af.SA(1.0, V=af.weights.Redrawn(partial(af.weights.ginibre, d=3), every=1.0, key=0))
+    )
+    for own in (Mine(), Reads().value, partial(Reads().value, 0.0), lambda t: t, {"a": [print]}):
+        assert holds_functions((af.SA(1.0), own))

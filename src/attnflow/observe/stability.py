@@ -280,7 +280,8 @@ def _growth(
 ) -> tuple[Float[Array, " T"], Float[Array, ""]]:
     """The logarithm of the length at the times ts, and the time that was reached."""
     problem = Problem(system, method, ts, lambda t, x: x.growth)
-    at = problem.differentiable(problem.begin(system.retract(start), masses, None, key), limit)
+    begun = problem.begin(system.retract(start), masses, None, key)
+    at = problem.advance_with_derivatives(begun, limit)
     return at.saved, at.t
 
 

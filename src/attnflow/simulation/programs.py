@@ -17,6 +17,7 @@ from jaxtyping import Array, ArrayLike, Bool, Int
 
 from attnflow.simulation.merging import Merges
 from attnflow.simulation.solve import Problem, SolverState
+from attnflow.simulation.stepping import all_finite
 
 MAX_VMAPPED_TOKENS = 1024
 """Members of a batch with more tokens than this run one after the other: a vmap would hold the
@@ -96,12 +97,17 @@ _traced_once = eqx.filter_jit(_traced)
 
 
 def holds_functions(value: Any) -> bool:
-    """Whether there is a function inside that is not attnflow's or JAX's own.
+    """Whether there is a function, or a class of its own, inside that is not attnflow's or JAX's.
 
     >>> import attnflow as af
     >>> holds_functions(af.SA(1.0)), holds_functions((af.SA(1.0), print))
     (False, True)
     """
+    module = getattr(value, "__module__", None) or ""
+    if not module.startswith(("attnflow.", "jax", "functools")) and (
+        callable(value) or isinstance(value, eqx.Module)
+    ):
+        return True
     if isinstance(value, eqx.Module):
         inside: Any = [getattr(value, field.name) for field in dataclasses.fields(value)]
     elif isinstance(value, functools.partial):
@@ -111,8 +117,7 @@ def holds_functions(value: Any) -> bool:
     elif isinstance(value, (tuple, list)):
         inside = value
     else:
-        module = getattr(value, "__module__", None) or ""
-        return callable(value) and not module.startswith(("attnflow.", "jax"))
+        return False
     return any(map(holds_functions, inside))
 
 
@@ -128,7 +133,7 @@ def begin(problem: Problem, start: Start, steps: Int[ArrayLike, ""]) -> Reached:
 
 @eqx.filter_jit
 def advance(problem: Problem, at: SolverState, steps: Int[ArrayLike, ""]) -> Reached:
-    """The states after as many more steps."""
+    """The states after at most `steps` more steps."""
 
     def one(at: SolverState) -> Reached:
         return _reached(problem, problem.advance(at, steps))
@@ -147,8 +152,7 @@ def finish(problem: Problem, at: SolverState, rests: Bool[ArrayLike, "*batch"]) 
 
 
 def _reached(problem: Problem, at: SolverState) -> Reached:
-    leaves = [jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(at.y)]
-    return Reached(at, problem.final(at), jnp.stack(leaves).all())
+    return Reached(at, problem.final(at), all_finite(at.y))
 
 
 def _tokens(at: SolverState) -> int:

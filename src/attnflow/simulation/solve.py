@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from attnflow.simulation import inputs
 from attnflow.simulation.methods import Method, SolverParts
-from attnflow.simulation.stepping import with_plain_stages
+from attnflow.simulation.stepping import all_finite, with_plain_stages
 from attnflow.systems import System
 
 Save = Callable[[Any, Any], Any]
@@ -99,7 +99,7 @@ class Problem(eqx.Module):
         first = jax.tree.map(jnp.asarray, self._value(parts, t0, y, basis))
         sound = t_next > start
         if parts.dt0 is not None:  # else the first step was found from the velocity
-            sound &= _finite(parts.term.vf(t0, y, None))
+            sound &= all_finite(parts.term.vf(t0, y, None))
         none = jnp.zeros((), int)
         state = SolverState(
             masses=masses,
@@ -140,7 +140,7 @@ class Problem(eqx.Module):
         )
         return dataclasses.replace(moved, masses=at.masses, basis=at.basis, key=at.key)
 
-    def differentiable(
+    def advance_with_derivatives(
         self,
         at: SolverState,
         steps: int | None = None,
@@ -233,7 +233,8 @@ class Problem(eqx.Module):
         start = self.begin(x0, masses, None, key, merges)
         y = eqx.error_if(start.y, start.failed, OVERFLOW)
         meter = diffrax.TqdmProgressMeter() if progress else NO_METER
-        at = self.differentiable(eqx.tree_at(lambda a: a.y, start, y), steps, adjoint, meter)
+        begun = eqx.tree_at(lambda a: a.y, start, y)
+        at = self.advance_with_derivatives(begun, steps, adjoint, meter)
         # Not all of `at`: the key of a system that draws cannot pass through error_if.
         reached = eqx.error_if((at.y, at.saved), at.t < self.ts[-1], STOPPED)
         return eqx.tree_at(lambda a: (a.y, a.saved), at, reached)
@@ -338,10 +339,6 @@ def solve(
 
 def _lifted(x: Any, basis: Array | None) -> Any:
     return x if basis is None else x @ basis
-
-
-def _finite(tree: Any) -> Bool[Array, ""]:
-    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()
 
 
 def _unset(shape: tuple[int, ...], dtype: Any) -> Array:

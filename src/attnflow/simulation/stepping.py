@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from attnflow.systems import System
 from attnflow.systems.base import row_lengths
@@ -175,8 +175,12 @@ class LayerStep(diffrax.AbstractSolver):
 
 def stop_unless_finite(y: Any, result: Any) -> Any:
     """The result of a step: it ends the run when tokens ran away and the step is not rejected."""
-    finite = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(y)]).all()
-    return diffrax.RESULTS.where(finite, result, diffrax.RESULTS.nonlinear_divergence)
+    return diffrax.RESULTS.where(all_finite(y), result, diffrax.RESULTS.nonlinear_divergence)
+
+
+def all_finite(y: Any) -> Bool[Array, ""]:
+    """Whether every number of a state is finite."""
+    return jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(y)]).all()
 
 
 def whole_if_close(k: Array) -> Array:
